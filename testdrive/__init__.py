@@ -1,0 +1,3 @@
+"""Replay real workloads on drives, record every I/O, and show drives side by side."""
+
+__version__ = "0.1.0"

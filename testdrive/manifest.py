@@ -1,0 +1,253 @@
+"""The manifest of a recording: its model, reading and atomic rewriting (docs/recording-format.md)."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from testdrive.errors import RecordingError
+
+FORMAT = "testdrive-recording"
+VERSION = 1
+MANIFEST_NAME = "manifest.json"
+
+#: Names of the opcodes; the index is the value of the column ``opcode``.
+OPCODES: tuple[str, ...] = ("read", "write", "trim", "flush", "write_zeroes")
+READ, WRITE, TRIM, FLUSH, WRITE_ZEROES = range(len(OPCODES))
+
+
+class _Part(BaseModel):
+    """A part of the manifest. Keys unknown to this version are kept, so that rewriting loses nothing."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+class Tool(_Part):
+    """The program that wrote the recording."""
+
+    name: str = "unknown"
+    version: str = "unknown"
+    build: str = "unknown"
+
+
+class Writer(_Part):
+    """The process that writes or wrote the recording: how a reader tells a crash from a run in progress."""
+
+    pid: int
+    start_ticks: int
+    boot_id: str
+
+
+class Drive(_Part):
+    """Identity of the drive that the I/Os were issued to."""
+
+    uri: str | None = None
+    path: str | None = None
+    model: str | None = None
+    serial: str | None = None
+    firmware: str | None = None
+    capacity_bytes: int | None = None
+    logical_block_bytes: int | None = None
+    physical_block_bytes: int | None = None
+    modelled: bool = False
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
+class Host(_Part):
+    """The machine on which the I/Os were issued."""
+
+    hostname: str | None = None
+    kernel: str | None = None
+    cpu_model: str | None = None
+    cpus: int | None = None
+    memory_bytes: int | None = None
+
+
+class Clock(_Part):
+    """Where the times come from, and by how many whole seconds an import was shifted."""
+
+    source: str = "unknown"
+    shift_ns: int = 0
+
+
+class Phase(_Part):
+    """A part of a run. Metrics are over the phases with ``measured`` true."""
+
+    index: int
+    name: str = ""
+    kind: str = "unknown"
+    measured: bool = True
+    start_ns: int = 0
+    end_ns: int | None = None
+    settings: dict[str, Any] | None = None
+    accounting: dict[str, Any] | None = None
+
+
+class OpcodeCounts(_Part):
+    """What was recorded of one opcode."""
+
+    ios: int = 0
+    bytes: int = 0
+    errors: int = 0
+    length_max_bytes: int = 0
+
+
+class Counts(_Part):
+    """What was recorded in all phases together."""
+
+    ios: int = 0
+    bytes: int = 0
+    errors: int = 0
+    no_completion: int = 0
+    span_ns: int = 0
+    by_opcode: dict[str, OpcodeCounts] = Field(default_factory=dict)
+
+
+class Dropped(_Part):
+    """Events that were lost or could not be used."""
+
+    what: str
+    count: int
+
+
+class Warning_(_Part):  # noqa: N801 - the builtin has the name
+    """Something that makes the figures less valid than they look."""
+
+    code: str
+    message: str = ""
+    remedy: str = ""
+
+
+class Manifest(_Part):
+    """``manifest.json`` as docs/recording-format.md defines it."""
+
+    format: Literal["testdrive-recording"]
+    version: int
+    kind: Literal["capture", "import", "run"]
+    status: Literal["running", "complete", "interrupted", "failed"]
+    status_reason: str | None = None
+    created: str | None = None
+    tool: Tool = Field(default_factory=Tool)
+    writer: Writer | None = None
+    source: dict[str, Any] | None = None
+    drive: Drive | None = None
+    host: Host | None = None
+    clock: Clock = Field(default_factory=Clock)
+    phases: list[Phase] = Field(default_factory=list)
+    absent_columns: list[str] = Field(default_factory=list)
+    counts: Counts = Field(default_factory=Counts)
+    dropped: list[Dropped] = Field(default_factory=list)
+    warnings: list[Warning_] = Field(default_factory=list)
+
+    @property
+    def measured_phases(self) -> list[Phase]:
+        """The phases that metrics are over, in order."""
+        return [phase for phase in self.phases if phase.measured]
+
+
+def read_manifest(directory: Path) -> Manifest:
+    """Read and check the manifest of the recording in ``directory``.
+
+    Raises
+    ------
+    RecordingError
+        If there is none, it is not JSON, it is not a recording's, or its version is greater than this one.
+    """
+    path = directory / MANIFEST_NAME
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise RecordingError(
+            path, "is missing, so this is not a recording; give the directory that holds manifest.json"
+        ) from None
+    except UnicodeDecodeError as error:
+        raise RecordingError(
+            path, f"is not text ({error}); restore it from a copy, the I/Os cannot be read without it"
+        ) from error
+    except OSError as error:
+        raise RecordingError(path, f"cannot be read: {error.strerror}; check its permissions") from error
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise RecordingError(path, f"is not JSON ({error}); restore it from a copy") from error
+    return _checked(path, content)
+
+
+def _checked(path: Path, content: Any) -> Manifest:
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        found = content.get("format") if isinstance(content, dict) else type(content).__name__
+        raise RecordingError(
+            path,
+            f"is not a recording's manifest: format is {found!r}, not {FORMAT!r}; give another path",
+        )
+    version = content.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise RecordingError(path, f"has no valid version ({version!r}); the recording must be made again")
+    if version > VERSION:
+        raise RecordingError(
+            path, f"has version {version}, newer than the {VERSION} read here; open it with a newer testdrive"
+        )
+    try:
+        return Manifest.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise RecordingError(
+            path, f"is damaged: {key}: {first['msg']} (value {first['input']!r}); restore it from a copy"
+        ) from error
+
+
+def write_manifest(directory: Path, manifest: Manifest) -> None:
+    """Replace the manifest at once, so that a reader sees the old or the new one and never a part of either.
+
+    Raises
+    ------
+    OSError
+        If the directory cannot be written to.
+    """
+    write_json(directory / MANIFEST_NAME, manifest.model_dump(mode="json"))
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON to ``path`` atomically and durably: a new file, synced, renamed over the old one, then the
+    directory.
+
+    Raises
+    ------
+    OSError
+        If the directory cannot be written to or is full.
+    ValueError
+        If ``content`` holds NaN or infinity, which JSON cannot.
+    """
+    text = json.dumps(content, indent=2, allow_nan=False) + "\n"
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            # mkstemp makes files that only their owner can read; a recording is as readable as any other
+            # file.
+            os.fchmod(file.fileno(), 0o666 & ~_umask())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _umask() -> int:
+    # The mask can only be read by setting it.
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
