@@ -1,0 +1,124 @@
+//! I/Os and bytes counted by opcode.
+
+use crate::{IoRecord, Opcode};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A number of I/Os and the bytes that they cover.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IoCount {
+    /// I/Os.
+    pub ios: u64,
+    /// Sum of their `length_bytes`.
+    pub bytes: u64,
+    /// Those with a status other than 0.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub errors: u64,
+    /// The largest `length_bytes`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub length_max_bytes: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+impl IoCount {
+    /// Counts one I/O of this length.
+    pub fn add(&mut self, length_bytes: u64) {
+        self.ios += 1;
+        self.bytes += length_bytes;
+        self.length_max_bytes = self.length_max_bytes.max(length_bytes);
+    }
+}
+
+/// An [`IoCount`] for each opcode.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpcodeCounts {
+    counts: [IoCount; Opcode::ALL.len()],
+}
+
+impl OpcodeCounts {
+    /// Counts one I/O.
+    pub fn add(&mut self, opcode: Opcode, length_bytes: u64) {
+        self.counts[opcode as usize].add(length_bytes);
+    }
+
+    /// Counts one recorded I/O, with its status.
+    pub fn add_record(&mut self, record: &IoRecord) {
+        let count = &mut self.counts[record.opcode as usize];
+        count.add(record.length_bytes.max(0) as u64);
+        count.errors += u64::from(record.status != 0);
+    }
+
+    /// Adds all that `other` counted.
+    pub fn merge(&mut self, other: &OpcodeCounts) {
+        for (own, other) in self.counts.iter_mut().zip(&other.counts) {
+            own.ios += other.ios;
+            own.bytes += other.bytes;
+            own.errors += other.errors;
+            own.length_max_bytes = own.length_max_bytes.max(other.length_max_bytes);
+        }
+    }
+
+    /// What was counted of one opcode.
+    pub fn of(&self, opcode: Opcode) -> IoCount {
+        self.counts[opcode as usize]
+    }
+
+    /// Over all opcodes.
+    pub fn total(&self) -> IoCount {
+        let mut total = IoCount::default();
+        for count in &self.counts {
+            total.ios += count.ios;
+            total.bytes += count.bytes;
+            total.errors += count.errors;
+            total.length_max_bytes = total.length_max_bytes.max(count.length_max_bytes);
+        }
+        total
+    }
+}
+
+impl Serialize for OpcodeCounts {
+    /// As a map from the opcode's name; opcodes that were never seen are left out.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(
+            Opcode::ALL
+                .into_iter()
+                .filter(|opcode| self.of(*opcode).ios > 0)
+                .map(|opcode| (opcode.name(), self.of(opcode))),
+        )
+    }
+}
+
+impl<'de> Deserialize<'de> for OpcodeCounts {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let by_name = BTreeMap::<String, IoCount>::deserialize(deserializer)?;
+        let mut counts = OpcodeCounts::default();
+        for (name, count) in by_name {
+            let opcode = Opcode::from_name(&name)
+                .ok_or_else(|| serde::de::Error::custom(format!("unknown opcode '{name}'")))?;
+            counts.counts[opcode as usize] = count;
+        }
+        Ok(counts)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn merged_counts_equal_counting_the_whole() {
+        let (mut whole, mut left, mut right) = <(OpcodeCounts, OpcodeCounts, OpcodeCounts)>::default();
+        for (index, opcode) in Opcode::ALL.iter().cycle().take(37).enumerate() {
+            whole.add(*opcode, index as u64 * 512);
+            if index % 3 == 0 { &mut left } else { &mut right }.add(*opcode, index as u64 * 512);
+        }
+        left.merge(&right);
+        assert_eq!(left, whole);
+        assert_eq!(whole.total().ios, 37);
+        assert_eq!(whole.total().length_max_bytes, 36 * 512);
+    }
+}

@@ -1,0 +1,64 @@
+//! The trait that every path to a drive implements.
+
+use testdrive_core::{Command, Completion, Opcode};
+use testdrive_recording::DriveIdentity;
+
+/// How long [`Drive::poll`] may wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Take what has completed and return.
+    No,
+    /// Return as soon as something completes or the drive's clock reaches this time, whichever is first.
+    Until(i64),
+}
+
+/// Why a command could not be queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SubmitError {
+    /// The path's queue is full: poll, then try again.
+    #[error("the queue is full")]
+    Full,
+    /// The path cannot do this opcode at all; the run accounts it as unsupported.
+    #[error("the path cannot issue this opcode")]
+    Unsupported,
+    /// The command would write to a drive that was opened for reading only: nothing was issued.
+    #[error("the drive was opened for reading only")]
+    ReadOnly,
+}
+
+/// One queue to one drive, used by one thread.
+///
+/// The caller names each command by a slot, which must be free: below the depth that the drive was opened with, and not
+/// submitted again before its completion was polled. `submit` only queues; `kick` hands everything queued to the device. The
+/// caller reads `now_ns` just before `kick`: that is the time of submission of the whole batch.
+pub trait Drive {
+    /// What the drive is. The same for every queue of it.
+    fn identity(&self) -> &DriveIdentity;
+
+    /// Whether `submit` accepts this opcode.
+    fn supports(&self, opcode: Opcode) -> bool;
+
+    /// The drive's clock, in nanoseconds from an origin of its own: the host's for real drives, virtual for modelled ones.
+    fn now_ns(&self) -> i64;
+
+    /// Moves the origin of the clock, so that `now_ns` is `now_ns` at this moment.
+    fn set_now_ns(&mut self, now_ns: i64);
+
+    /// Queues a command.
+    ///
+    /// # Errors
+    /// When the queue is full, the opcode unsupported or the drive read-only: the command is then not queued.
+    fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError>;
+
+    /// Hands all queued commands to the device.
+    ///
+    /// # Errors
+    /// When the path itself fails (not a command on it): the run ends as failed.
+    fn kick(&mut self) -> std::io::Result<()>;
+
+    /// Appends what has completed to `completions`.
+    ///
+    /// # Errors
+    /// When the path itself fails: the run ends as failed.
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> std::io::Result<()>;
+}

@@ -1,0 +1,27 @@
+//! The recording: a directory of Parquet segments and a manifest, written so that a crash loses only the open segment.
+//!
+//! The format is documented to the column in `docs/recording-format.md`.
+
+mod clock_text;
+mod error;
+mod manifest;
+mod merge;
+mod process;
+mod reader;
+mod recover;
+mod reserve;
+mod schema;
+mod segment;
+mod writer;
+
+pub use clock_text::rfc3339_now;
+pub use error::RecordingError;
+pub use manifest::{
+    Clock, Counts, DriveIdentity, Dropped, Host, Manifest, Phase, PhaseKind, RecordingKind, Status, Tool,
+    Warning, Writer as WriterIdentity, FORMAT, VERSION,
+};
+pub use merge::{OrderBy, OrderedRows};
+pub use process::this_host;
+pub use reader::Recording;
+pub use schema::COLUMN_NAMES;
+pub use writer::{RecordingWriter, WriterLimits};

@@ -1,0 +1,126 @@
+//! One Parquet segment being written: rows are gathered by column and encoded a row group at a time.
+
+use crate::error::RecordingError;
+use crate::reserve::{Reserve, ReservedFile};
+use crate::schema;
+use parquet::data_type::{Int32Type, Int64Type};
+use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use std::fs::{self, OpenOptions};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use testdrive_core::IoRecord;
+
+/// Rows of a row group: small enough that a reader's column buffers fit its cache budget, large enough for the encodings.
+pub(crate) const ROW_GROUP_ROWS: usize = 131_072;
+
+/// Rows by column, as the encoder wants them.
+#[derive(Default)]
+struct Columns {
+    wide: [Vec<i64>; schema::WIDE_COLUMNS],
+    narrow: [Vec<i32>; 5],
+}
+
+impl Columns {
+    fn len(&self) -> usize {
+        self.wide[0].len()
+    }
+
+    fn extend(&mut self, rows: &[IoRecord]) {
+        let [intended, submit, latency, offset, length] = &mut self.wide;
+        intended.extend(rows.iter().map(|row| row.intended_ns));
+        submit.extend(rows.iter().map(|row| row.submit_ns));
+        latency.extend(rows.iter().map(|row| row.latency_ns));
+        offset.extend(rows.iter().map(|row| row.offset_bytes));
+        length.extend(rows.iter().map(|row| row.length_bytes));
+        let [opcode, flags, stream, status, phase] = &mut self.narrow;
+        opcode.extend(rows.iter().map(|row| row.opcode as i32));
+        flags.extend(rows.iter().map(|row| i32::from(row.flags.0)));
+        stream.extend(rows.iter().map(|row| row.stream));
+        status.extend(rows.iter().map(|row| row.status));
+        phase.extend(rows.iter().map(|row| i32::from(row.phase)));
+    }
+
+    fn clear(&mut self) {
+        self.wide.iter_mut().for_each(Vec::clear);
+        self.narrow.iter_mut().for_each(Vec::clear);
+    }
+}
+
+/// `ios/NNNNN.parquet.open`.
+pub(crate) struct Segment {
+    writer: SerializedFileWriter<BufWriter<ReservedFile>>,
+    columns: Columns,
+    open_path: PathBuf,
+    rows: usize,
+}
+
+impl Segment {
+    /// Creates segment `index` in `directory`/ios.
+    pub(crate) fn create(directory: &Path, index: u32, reserve: &Reserve) -> Result<Segment, RecordingError> {
+        let open_path = directory.join("ios").join(format!("{index:05}.parquet.open"));
+        let file = OpenOptions::new().write(true).create_new(true).open(&open_path);
+        let file = file.map_err(RecordingError::io("create", &open_path))?;
+        let file = BufWriter::with_capacity(1 << 20, reserve.guard(file));
+        let writer =
+            SerializedFileWriter::new(file, schema::message_type(), Arc::new(schema::writer_properties()))
+                .map_err(RecordingError::encode(&open_path))?;
+        Ok(Segment { writer, columns: Columns::default(), open_path, rows: 0 })
+    }
+
+    /// Rows taken so far.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Takes rows; encodes a row group whenever one is full.
+    pub(crate) fn append(&mut self, mut rows: &[IoRecord]) -> Result<(), RecordingError> {
+        self.rows += rows.len();
+        while !rows.is_empty() {
+            let (now, later) = rows.split_at(rows.len().min(ROW_GROUP_ROWS - self.columns.len()));
+            self.columns.extend(now);
+            if self.columns.len() == ROW_GROUP_ROWS {
+                self.encode()?;
+            }
+            rows = later;
+        }
+        Ok(())
+    }
+
+    fn encode(&mut self) -> Result<(), RecordingError> {
+        if self.columns.len() > 0 {
+            let group = self.writer.next_row_group().map_err(RecordingError::encode(&self.open_path))?;
+            encode_group(group, &self.columns).map_err(RecordingError::encode(&self.open_path))?;
+            self.columns.clear();
+        }
+        Ok(())
+    }
+
+    /// Encodes the rest, writes the footer, makes the file durable and gives it its final name.
+    pub(crate) fn close(mut self) -> Result<(), RecordingError> {
+        self.encode()?;
+        let Segment { mut writer, open_path, .. } = self;
+        writer.finish().map_err(RecordingError::encode(&open_path))?;
+        let file = writer.inner().get_ref();
+        file.sync().map_err(RecordingError::io("sync", &open_path))?;
+        let path = open_path.with_extension("");
+        fs::rename(&open_path, &path).map_err(RecordingError::io("rename", &open_path))
+    }
+}
+
+fn encode_group(
+    mut group: SerializedRowGroupWriter<'_, BufWriter<ReservedFile>>,
+    columns: &Columns,
+) -> parquet::errors::Result<()> {
+    for values in &columns.wide {
+        let mut column = group.next_column()?.expect("the schema has a column for each vector");
+        column.typed::<Int64Type>().write_batch(values, None, None)?;
+        column.close()?;
+    }
+    for values in &columns.narrow {
+        let mut column = group.next_column()?.expect("the schema has a column for each vector");
+        column.typed::<Int32Type>().write_batch(values, None, None)?;
+        column.close()?;
+    }
+    group.close().map(|_| ())
+}
