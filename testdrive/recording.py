@@ -236,7 +236,9 @@ class Recording:
     def _reading(self, read: Callable[[], Arrays]) -> Arrays:
         try:
             return read()
-        except (duckdb.InvalidInputException, duckdb.IOException) as error:
+        except duckdb.Error as error:
+            if not _means_damage(error):
+                raise
             raise RecordingError(
                 self.path,
                 f"a segment is damaged: {_first_line(error)}; restore it from a copy or remove that segment",
@@ -363,6 +365,13 @@ def _schema_problem(schema: Iterable[tuple[str, str, str]]) -> str | None:
             return f"column {name} is {found[name][1]}, expected REQUIRED"
     extra = sorted(set(found) - set(COLUMNS))
     return f"column {extra[0]} does not belong there" if extra else None
+
+
+def _means_damage(error: duckdb.Error) -> bool:
+    # What the Parquet reader finds wrong in a page arrives as one of these, or as the root class itself.
+    return type(error) is duckdb.Error or isinstance(
+        error, (duckdb.InvalidInputException, duckdb.IOException)
+    )
 
 
 def _first_line(error: Exception) -> str:
