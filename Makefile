@@ -1,0 +1,80 @@
+# Everything that is done with this repository. `make` alone lists it.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+# The first Python that is new enough; `make PYTHON=/path/to/python3` chooses another.
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+CARGO ?= cargo
+
+VENV := .venv
+BIN := $(VENV)/bin
+ENGINE := $(BIN)/testdrive-engine
+BUILT_ENGINE := $(or $(CARGO_TARGET_DIR),target)/release/testdrive-engine
+INSTALLED := $(VENV)/.installed
+RUST_SOURCES := $(shell find engine -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+
+.PHONY: help
+help: ## list what there is
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12 | sed 's/^/  make /'
+
+.PHONY: install
+install: $(INSTALLED) $(ENGINE) ## leave the command at .venv/bin/testdrive
+	@echo "installed: $(BIN)/testdrive"
+
+.PHONY: demo
+demo: install ## a real workload on five drives, side by side: no hardware, no privileges
+	$(BIN)/testdrive demo
+
+.PHONY: test
+test: install ## every test of both planes
+	$(CARGO) test --workspace --locked
+	$(BIN)/pytest
+
+.PHONY: check
+check: install ## format, lint, types and the fast tests
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(CARGO) test --workspace --locked --quiet --lib
+	$(BIN)/pytest --quiet -m "not slow"
+
+.PHONY: bench
+bench: install ## measure testdrive itself, with fio beside it
+	$(BIN)/python -m benchmarks
+
+.PHONY: format
+format: install ## format the sources of both planes
+	$(CARGO) fmt --all
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+.PHONY: clean
+clean: ## remove what was built and the demo's output
+	rm -rf $(VENV) target build dist *.egg-info demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# The package, its dependencies and a first engine. A change of the Python sources needs no new install.
+$(INSTALLED): pyproject.toml | toolchain
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+# An editable install does not follow the Rust sources, so that the engine is brought up to date here. Cargo is asked
+# only when a source is newer, and builds into the same directory as the install did: nothing is compiled twice.
+$(ENGINE): $(RUST_SOURCES) | $(INSTALLED) toolchain
+	$(CARGO) build --release --locked --package testdrive-engine --bin testdrive-engine
+	install -m 755 $(BUILT_ENGINE) $@
+
+.PHONY: toolchain
+toolchain:
+	@test -n "$(PYTHON)" || { echo "error: no Python 3.11 or newer was found;" \
+		"install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "error: $(PYTHON) cannot make virtual environments;" \
+		"install the package python3-venv" >&2; exit 1; }
+	@command -v $(CARGO) >/dev/null || { echo "error: cargo was not found, and the engine is written in Rust;" \
+		"install a Rust toolchain (1.85 or newer), for instance with rustup" >&2; exit 1; }
