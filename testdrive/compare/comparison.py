@@ -1,0 +1,116 @@
+"""The comparison's page: verdict, table, plots and certificates of several replays of one workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from testdrive.compare.lineup import Lineup, line_up
+from testdrive.compare.ratios import Ratios, ratios_section, write_ratios
+from testdrive.compare.verdict import verdict_box
+from testdrive.report import html, units, words
+from testdrive.report.conditions import conditions_section, warnings_box
+from testdrive.report.decision import decision_table
+from testdrive.report.fidelity import fidelity_section
+from testdrive.report.figures import write_figures
+from testdrive.report.html import Markup
+from testdrive.report.page import frame, write_page
+from testdrive.report.plots import latency_section, offsets_section, percentiles_section
+from testdrive.report.rows import Row, row
+from testdrive.report.tables import write_tables
+from testdrive.report.view import Views, look
+
+COMPARISON_NAME = "index.html"
+
+
+def write_comparison(
+    recording_dirs: Sequence[Path], output_dir: Path | str, original: Path | None = None
+) -> Path:
+    """Write `index.html`, `figures/*.png` and `tables/*.csv` into `output_dir`, which is made if it is not there.
+
+    Parameters
+    ----------
+    recording_dirs
+        Runs of one workload, in the order of the table; the first drive is the one that ratios are against.
+    output_dir
+        Where the page goes.
+    original
+        The workload's own recording, for the first row; if None, it is found through the runs' manifests.
+
+    Returns
+    -------
+    pathlib.Path
+        The page: one file that needs no network.
+
+    Raises
+    ------
+    UsageError
+        If there is nothing to compare.
+    RecordingError
+        If a recording cannot be opened or read.
+    OSError
+        If `output_dir` cannot be written to.
+    """
+    output = Path(output_dir)
+    with line_up([Path(path) for path in recording_dirs], original) as lineup:
+        rows = [row(one) for one in lineup.subjects]
+        views = look(lineup.subjects)
+        ratios = Ratios.of(lineup.subjects)
+        write_figures(views, output / "figures")
+        write_tables(views, rows, output / "tables")
+        write_ratios(ratios, output / "tables")
+        body = _body(lineup, rows, views, ratios)
+        return write_page(output / COMPARISON_NAME, f"{_title(lineup)} – testdrive", body, views.payload())
+
+
+def comparison_rows(recording_dirs: Sequence[Path], original: Path | None = None) -> list[dict[str, Any]]:
+    """Return the decision table's rows, the original first where it has completions: times in ns, absent ones None."""
+    with line_up([Path(path) for path in recording_dirs], original) as lineup:
+        return [row(one) for one in lineup.subjects]
+
+
+def _title(lineup: Lineup) -> str:
+    drives = sum(one.role == "drive" for one in lineup.subjects)
+    return f"{words.plural(drives, 'drive')} under {lineup.source_name or 'one workload'}"
+
+
+def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> Markup:
+    subjects = lineup.subjects
+    fidelity = fidelity_section(subjects, rows, views)
+    links = [
+        ("decision", "Table"),
+        ("latency", "Latency"),
+        ("percentiles", "Percentiles"),
+        ("ratios", "Ratios"),
+        ("offsets", "Addresses"),
+        *([("fidelity", "Fidelity")] if fidelity else []),
+        ("conditions", "Conditions"),
+    ]
+    return frame(
+        _title(lineup),
+        html.escape(_lead(lineup, rows)),
+        verdict_box(subjects, rows),
+        html.section("decision", "Drives side by side", decision_table(subjects, rows)),
+        warnings_box(subjects, lineup.notes),
+        latency_section(views),
+        percentiles_section(views),
+        ratios_section(ratios),
+        offsets_section(views),
+        fidelity,
+        conditions_section(subjects),
+        links=links,
+    )
+
+
+def _lead(lineup: Lineup, rows: Sequence[Row]) -> str:
+    drives = [one for one in lineup.subjects if one.role == "drive"]
+    chosen = next((one for one in rows if one["role"] == "original"), rows[0])
+    span = max(one.manifest.counts.span_ns for one in lineup.subjects)
+    pacings = sorted({words.pacing(one.settings) for one in drives} - {""})
+    modes = sorted({str(one.settings["lba"]) for one in drives if one.settings.get("lba")})
+    said = f"{lineup.source_name or 'A workload'} ({words.plural(chosen['ios'], 'I/O')} over {units.time(span)}) was replayed"
+    said += f" {' or '.join(pacings)}" if pacings else ""
+    said += f" on {words.plural(len(drives), 'drive')}"
+    said += f", {' or '.join(words.LBA_MODES.get(mode, mode) for mode in modes)}" if modes else ""
+    return said + "; every I/O was recorded."

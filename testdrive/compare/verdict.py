@@ -1,0 +1,97 @@
+"""The comparison in plain words: which drives handle the workload, generated from the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from testdrive.report import html, units, words
+from testdrive.report.fidelity import name_cell
+from testdrive.report.html import Markup
+from testdrive.report.rows import Row
+from testdrive.report.subject import Subject
+from testdrive.report.verdict import mark, outcome, sentences
+
+_ORDER = {"calm": 0, "recovers": 1, "unknown": 2, "fails": 3}
+
+
+def verdict_box(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
+    """Return the box that stands first on the page."""
+    pairs = [(subject, row) for subject, row in zip(subjects, rows, strict=True) if row["role"] == "drive"]
+    pairs.sort(key=lambda pair: rank(pair[1]))
+    original = next((row for row in rows if row["role"] == "original"), None)
+    items = [
+        html.tag(
+            "li", html.tag("strong", name_cell(subject, identity=False)), " ", mark(row), ". ", sentences(row), beside(row, original)
+        )
+        for subject, row in pairs
+    ]
+    return html.tag(
+        "section",
+        html.tag("h2", "Which drive handles this workload"),
+        html.tag("p", headline([row for _, row in pairs]), class_="headline"),
+        html.tag("ul", *items),
+        html.tag("p", _LIMITS, class_="note"),
+        class_="verdict",
+        id="verdict",
+    )
+
+
+_LIMITS = (
+    "This says how each drive took this workload in this one run, not why. That trims, writes or the drive's own housekeeping cause a burst is shown only by "
+    "replaying the same workload without them and comparing."
+)
+
+
+def rank(row: Row) -> tuple[int, bool, float, float]:
+    """Return the order of merit: class, errors, duration of the worst burst, slowest I/O."""
+    infinite = float("inf")
+    recovery, peak = row["recovery_ns"], row["peak_latency_ns"]
+    return (
+        _ORDER[outcome(row)],
+        bool(row["errors"]),
+        recovery if recovery is not None else (0.0 if outcome(row) == "calm" else infinite),
+        peak if peak is not None else infinite,
+    )
+
+
+def headline(rows: Sequence[Row]) -> str:
+    """Return one or two sentences for rows of drives that stand in their order of merit."""
+    by_class = {name: [row for row in rows if outcome(row) == name] for name in _ORDER}
+    said = []
+    if by_class["calm"]:
+        best = by_class["calm"][0]
+        names = words.listed([str(row["name"]) for row in by_class["calm"]])
+        verb = "handles" if len(by_class["calm"]) == 1 else "handle"
+        said.append(f"{names} {verb} this workload without a burst{_slowest(by_class['calm'], best)}.")
+    if by_class["recovers"]:
+        names = words.listed([str(row["name"]) for row in by_class["recovers"]])
+        worst = max(row["recovery_ns"] for row in by_class["recovers"])
+        verb = "has" if len(by_class["recovers"]) == 1 else "have"
+        said.append(f"{names} {verb} bursts of raised latency, the worst of up to {units.time(worst)}, and recover{'s' if verb == 'has' else ''}.")
+    if by_class["fails"]:
+        names = words.listed([str(row["name"]) for row in by_class["fails"]])
+        said.append(f"{names} {'does' if len(by_class['fails']) == 1 else 'do'} not handle it.")
+    if by_class["unknown"]:
+        names = words.listed([str(row["name"]) for row in by_class["unknown"]])
+        said.append(f"Of {names} nothing can be said.")
+    if not by_class["calm"] and rows:
+        said.insert(0, "No drive takes this workload without a burst." if len(rows) > 1 else "")
+    return " ".join(sentence for sentence in said if sentence)
+
+
+def _slowest(calm: Sequence[Row], best: Row) -> str:
+    if len(calm) == 1:
+        return f" (slowest I/O {units.time(best['peak_latency_ns'])})"
+    return f"; {best['name']} has the least slowest I/O, {units.time(best['peak_latency_ns'])}"
+
+
+def beside(row: Row, original: Row | None) -> str:
+    """Return how a drive's baseline and peak stand to the original's, where both have them."""
+    if original is None:
+        return ""
+    said = []
+    for key, noun in (("baseline_latency_ns", "baseline"), ("peak_latency_ns", "slowest I/O")):
+        mine, theirs = row[key], original[key]
+        if mine and theirs:
+            said.append(f"{noun} {units.number(mine / theirs, 2)}×")
+    return f" Against the original: {words.listed(said)}." if said else ""

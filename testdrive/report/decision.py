@@ -1,0 +1,87 @@
+"""The table that decides: one row a recording, the figures that averages hide, and why one is absent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from testdrive.report import html, units, words
+from testdrive.report.fidelity import fidelity_mark, name_cell
+from testdrive.report.html import Markup, Node
+from testdrive.report.rows import PERCENTILES, Row, stall_share
+from testdrive.report.subject import Subject
+from testdrive.report.verdict import mark
+
+STALLS_NS = (10_000_000, 100_000_000)
+HEAD: tuple[Node, ...] = (
+    "Drive",
+    "Verdict",
+    "Baseline latency",
+    "Peak latency (when)",
+    "Peak recovery",
+    "Service p50",
+    "p99",
+    "p99.9",
+    "p99.99",
+    "Response p99.9",
+    "Time stalled > 10 ms",
+    "> 100 ms",
+    "I/Os",
+    "Errors",
+    "Fidelity",
+)
+
+
+def decision_table(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
+    """Return the table for the recordings, in their order."""
+    body = [_cells(subject, row) for subject, row in zip(subjects, rows, strict=True)]
+    return html.join(
+        html.table(HEAD, body, caption="Latency is the service time of I/Os without an error"),
+        html.details(
+            "What the columns mean",
+            html.tag(
+                "ul",
+                html.tag("li", "Baseline latency: the mean over the reads and writes of the calm windows, bursts left out."),
+                html.tag("li", "Peak latency: the single slowest I/O, and how long after the start it was submitted."),
+                html.tag(
+                    "li",
+                    "Peak recovery: how long the burst that holds the peak lasted, from the rise of the mean latency until it was calm again. A "
+                    "spike that is over within a second is no burst.",
+                ),
+                html.tag("li", "Percentiles: of all I/Os; absent where too few I/Os were made for them to hold."),
+                html.tag(
+                    "li",
+                    "Response p99.9: as service p99.9, but from when the workload wanted the I/O: it holds the wait before a late submission too.",
+                ),
+                html.tag("li", "Time stalled: the share of the run during which the oldest I/O in flight was older than that."),
+                html.tag("li", "Fidelity: whether the replay was the same workload; the reasons where it was not."),
+            ),
+        ),
+    )
+
+
+def _cells(subject: Subject, row: Row) -> list[Node]:
+    late = row["response_p99_9_ns"]
+    return [
+        name_cell(subject),
+        mark(row),
+        words.baseline(row),
+        html.join(units.time(row["peak_latency_ns"]), _when(row)),
+        words.recovery(row),
+        *(_or_code(row[f"service_{name}_ns"], row[f"service_{name}_code"]) for name in PERCENTILES),
+        _or_code(late, row["response_code"]),
+        *(units.percent(stall_share(row, threshold)) for threshold in STALLS_NS),
+        units.count(row["ios"]),
+        units.count(row["errors"]),
+        fidelity_mark(row),
+    ]
+
+
+def _when(row: Row) -> Markup | None:
+    moment = row["peak_time_ns"]
+    return html.tag("small", f"at {units.moment(moment)}") if moment is not None else None
+
+
+def _or_code(value_ns: float | None, code: str | None) -> Node:
+    if value_ns is not None:
+        return units.time(value_ns)
+    return html.tag("small", words.code(code)) if code else units.ABSENT

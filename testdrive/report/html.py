@@ -1,0 +1,91 @@
+"""Elements of a page, escaped by construction: text is escaped unless it is `Markup` already.
+
+Names in a page come from drives and traces, so from strangers. Composing elements here, instead of formatting strings,
+leaves no place where a model name could become a tag.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable
+
+
+class Markup(str):
+    """Text that is HTML already and is not escaped again. Only this module's functions should make one."""
+
+    __slots__ = ()
+
+
+Node = str | Markup | None
+
+
+def escape(text: object) -> Markup:
+    """Return `text` as HTML, safe within elements and within quoted attributes."""
+    return text if isinstance(text, Markup) else Markup(html.escape(str(text), quote=True))
+
+
+def join(*children: Node, separator: str = "") -> Markup:
+    """Return the children one after another; None is left out."""
+    return Markup(separator.join(escape(child) for child in children if child is not None))
+
+
+def tag(name: str, /, *children: Node, **attributes: str | bool | None) -> Markup:
+    """Return an element.
+
+    Parameters
+    ----------
+    name
+        The element's name.
+    children
+        Text (escaped) or Markup; None is left out.
+    attributes
+        A trailing underscore is dropped (`class_`) and inner ones become hyphens (`data_plot`). None and False leave the
+        attribute out; True writes it without a value.
+    """
+    written = []
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        key = key.rstrip("_").replace("_", "-")
+        written.append(f" {key}" if value is True else f' {key}="{escape(value)}"')
+    opening = f"<{name}{''.join(written)}>"
+    if name in {"br", "hr", "input", "col", "meta", "img"}:
+        return Markup(opening)
+    return Markup(f"{opening}{join(*children)}</{name}>")
+
+
+def table(head: Iterable[Node], rows: Iterable[Iterable[Node]], *, caption: str, class_: str = "") -> Markup:
+    """Return a table in a box that scrolls sideways on narrow screens; the first cell of a row is its header."""
+    body = []
+    for row in rows:
+        first, *rest = row
+        body.append(tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)))
+    return tag(
+        "div",
+        tag(
+            "table",
+            tag("caption", caption),
+            tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head))),
+            tag("tbody", *body),
+            class_=class_ or None,
+        ),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label=caption,
+    )
+
+
+def facts(pairs: Iterable[tuple[str, Node]]) -> Markup:
+    """Return a list of terms and their values."""
+    return tag("dl", *(tag("div", tag("dt", term), tag("dd", value)) for term, value in pairs), class_="facts")
+
+
+def details(summary: Node, *children: Node, open_: bool = False) -> Markup:
+    """Return a part that is folded until it is opened."""
+    return tag("details", tag("summary", summary), *children, open_=open_)
+
+
+def section(identity: str, title: str, *children: Node) -> Markup:
+    """Return a section with its heading, reachable as `#identity`."""
+    return tag("section", tag("h2", title), *children, id=identity)

@@ -1,0 +1,76 @@
+"""The figures that decide, one row a recording: the only place that knows the names in a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from testdrive.report.subject import Subject
+
+PERCENTILES = ("p50", "p99", "p99_9", "p99_99")
+DECIDING = (
+    "baseline_latency_ns",
+    "baseline_code",
+    "peak_latency_ns",
+    "peak_time_ns",
+    "recovery_ns",
+    "recovery_code",
+)
+Row = dict[str, Any]
+
+
+def dig(summary: Mapping[str, Any], path: str) -> Any:
+    """Return the value at a dotted path, or None where any step of it is missing."""
+    value: Any = summary
+    for step in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(step)
+    return value
+
+
+def row(subject: Subject) -> Row:
+    """Return a recording's row.
+
+    Returns
+    -------
+    dict
+        Names with units as in summary.json; times in ns. A figure that is absent is None, and its code says why.
+    """
+    summary = subject.summary
+    counts = dig(summary, "io_counts") or {}
+    result: Row = {
+        "name": subject.name,
+        "key": subject.key,
+        "role": subject.role,
+        "modelled": subject.modelled,
+        "recording": str(subject.recording.path),
+        "status": subject.manifest.status,
+        "uri": subject.drive.uri,
+        "model": subject.drive.model,
+        "ios": counts.get("ios", 0),
+        "errors": counts.get("errors", 0),
+        "no_completion": counts.get("no_completion", 0),
+        "bursts": dig(summary, "bursts") or [],
+        "stall_time": dig(summary, "stall_time"),
+        "fidelity_verdict": dig(summary, "fidelity.verdict"),
+        "fidelity_reasons": dig(summary, "fidelity.reasons") or [],
+    }
+    for name in DECIDING:
+        result[name] = dig(summary, name)
+    for name in PERCENTILES:
+        result[f"service_{name}_ns"] = dig(summary, f"percentiles_ns.io_weighted.{name}")
+        result[f"service_{name}_code"] = dig(summary, f"percentile_codes.io_weighted.{name}") or dig(
+            summary, "latency_weighted_code"
+        )
+    result["response_p99_9_ns"] = dig(summary, "response_percentiles_ns.io_weighted.p99_9")
+    result["response_code"] = dig(summary, "response_code") or dig(
+        summary, "response_percentile_codes.io_weighted.p99_9"
+    )
+    return result
+
+
+def stall_share(row: Row, threshold_ns: int) -> float | None:
+    """Return the share of wall-clock time during which the oldest outstanding I/O was older than the threshold."""
+    share = (row["stall_time"] or {}).get(str(threshold_ns))
+    return None if share is None else float(share)

@@ -1,0 +1,78 @@
+"""Scaling to human units. Everything inside is integers of ns and bytes; only pages and terminals scale."""
+
+from __future__ import annotations
+
+import math
+
+ABSENT = "–"
+_TIMES = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """Return `value` with so many significant digits, never in exponent form, thousands grouped by commas."""
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    rounded = round(value, digits - 1 - magnitude)
+    # Rounding may have carried into the next magnitude (999.7 -> 1000).
+    magnitude = math.floor(math.log10(abs(rounded)))
+    return f"{rounded:,.{max(digits - 1 - magnitude, 0)}f}"
+
+
+def time(value_ns: float | None) -> str:
+    """Return a duration or latency in ns, µs, ms or s with three significant digits; absent as a dash."""
+    if value_ns is None:
+        return ABSENT
+    size = abs(round(float(f"{value_ns:.3g}"))) if value_ns else 0
+    scale, unit = _TIMES[0]
+    for candidate, name in _TIMES:
+        if size >= candidate:
+            scale, unit = candidate, name
+    if scale == 1_000_000_000 and size >= 1000 * scale:
+        return f"{value_ns / scale:,.0f} s"
+    return f"{significant(value_ns / scale)} {unit}"
+
+
+def moment(value_ns: float | None) -> str:
+    """Return a time since the start in seconds with one decimal, so that moments line up with the plots' axes."""
+    return ABSENT if value_ns is None else f"{value_ns / 1e9:,.1f} s"
+
+
+def size(value_bytes: float | None) -> str:
+    """Return bytes in binary units (block sizes, footprints)."""
+    return ABSENT if value_bytes is None else _scaled(value_bytes, 1024, _BINARY)
+
+
+def capacity(value_bytes: float | None) -> str:
+    """Return bytes in decimal units, as drives are sold."""
+    return ABSENT if value_bytes is None else _scaled(value_bytes, 1000, _DECIMAL)
+
+
+def rate(value_bytes_per_s: float | None) -> str:
+    """Return a throughput in decimal units for each second."""
+    return ABSENT if value_bytes_per_s is None else f"{_scaled(value_bytes_per_s, 1000, _DECIMAL)}/s"
+
+
+def _scaled(value: float, step: int, units: tuple[str, ...]) -> str:
+    exponent = 0
+    while abs(value) >= step and exponent < len(units) - 1:
+        value /= step
+        exponent += 1
+    return f"{significant(value) if exponent else f'{value:,.0f}'} {units[exponent]}"
+
+
+def count(value: float | None) -> str:
+    """Return a number of things, thousands grouped."""
+    return ABSENT if value is None else f"{value:,.0f}"
+
+
+def number(value: float | None, digits: int = 3) -> str:
+    """Return a plain number with significant digits."""
+    return ABSENT if value is None else significant(value, digits)
+
+
+def percent(share: float | None, digits: int = 3) -> str:
+    """Return a share of one as a percentage."""
+    return ABSENT if share is None else f"{significant(100 * share, digits)} %"

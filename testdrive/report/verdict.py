@@ -1,0 +1,72 @@
+"""What the figures say of one drive, in plain words: how it took the workload, never why."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from testdrive.report import html, units, words
+from testdrive.report.html import Markup
+from testdrive.report.rows import Row
+
+Outcome = Literal["calm", "recovers", "fails", "unknown"]
+_MARKS = {
+    "calm": ("✓ handles it", "good"),
+    "recovers": ("△ handles it with bursts", "caution"),
+    "fails": ("✗ does not handle it", "bad"),
+    "unknown": ("? no verdict", "caution"),
+}
+_FAILING = ("never_recovered", "unstable", "saturated")
+
+
+def outcome(row: Row) -> Outcome:
+    """Return the class of a recording, from the code of its worst burst alone."""
+    code = row["recovery_code"]
+    if code in _FAILING or row["baseline_code"] in _FAILING:
+        return "fails"
+    if code == "no_burst":
+        return "calm"
+    return "recovers" if row["recovery_ns"] is not None else "unknown"
+
+
+def mark(row: Row) -> Markup:
+    """Return the class in words, with a sign and a colour."""
+    if row["role"] == "original":
+        return html.tag("span", "the workload itself", class_="note")
+    text, class_ = _MARKS[outcome(row)]
+    return html.tag("span", text, class_=f"mark {class_}")
+
+
+def sentences(row: Row) -> str:
+    """Return what is to be said of a recording: its latency, its worst burst, errors, fidelity."""
+    said = [_latency(row)]
+    if row["errors"]:
+        said.append(f"{words.plural(row['errors'], 'I/O')} failed.")
+    if row["no_completion"]:
+        said.append(f"Of {words.plural(row['no_completion'], 'I/O')} no completion was seen.")
+    if row["fidelity_verdict"] == "not_faithful":
+        reasons = "; ".join(str(reason) for reason in row["fidelity_reasons"]) or "see below"
+        said.append(f"Its replay was not faithful ({reasons}), so it was not quite this workload that it took.")
+    return " ".join(said)
+
+
+def _latency(row: Row) -> str:
+    code, bursts = row["recovery_code"], len(row["bursts"])
+    worst = f"the slowest I/O took {units.time(row['peak_latency_ns'])}, {units.moment(row['peak_time_ns'])} in"
+    if row["peak_latency_ns"] is None:
+        return f"No latency is known: {words.code(row['baseline_code'])}."
+    if code == "never_recovered":
+        return f"Latency rose and had not come back when the run ended ({words.recovery(row)}); {worst}."
+    if code == "unstable" or row["baseline_code"] == "unstable":
+        return f"Latency is never calm for long, so that no baseline can be given; {worst}."
+    if code == "saturated":
+        return (
+            f"It cannot keep up: I/Os come faster than it completes them, without a burst to blame; baseline {words.baseline(row)}, {worst}."
+        )
+    if code == "no_burst":
+        return f"Baseline latency {words.baseline(row)}; {worst}, and no burst lasted."
+    if row["recovery_ns"] is not None:
+        return (
+            f"Baseline latency {words.baseline(row)}; {words.plural(bursts, 'burst')} of raised latency; {worst}, and the burst that holds it lasted "
+            f"{units.time(row['recovery_ns'])}."
+        )
+    return f"Baseline latency {words.baseline(row)}; {worst}; bursts: {words.code(code)}."

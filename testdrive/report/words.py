@@ -1,0 +1,82 @@
+"""Codes and figures as people say them, the same in tables, verdicts and the terminal."""
+
+from __future__ import annotations
+
+from testdrive.report import units
+from testdrive.report.rows import Row
+
+CODES = {
+    "no_burst": "no burst",
+    "never_recovered": "never recovered",
+    "unstable": "never calm for long",
+    "saturated": "no burst, saturated",
+    "not_recorded": "not recorded",
+    "no_ios": "no I/Os",
+    "no_completions": "no completions",
+    "too_few_samples": "too few I/Os",
+    "too_few_blocks": "run too short",
+    "too_few_windows": "run too short",
+}
+ACCOUNTING = (
+    ("filtered", "left out by request"),
+    ("skipped", "skipped: beyond the drive"),
+    ("wrapped", "wrapped around the drive's end"),
+    ("scaled", "moved by scaling"),
+    ("clipped", "clipped at the drive's end"),
+    ("widened", "widened to the drive's block"),
+    ("unsupported", "not supported by the drive"),
+    ("not_reached", "not reached: the run ended first"),
+)
+LBA_MODES = {
+    "skip": "I/Os beyond a drive's end left out (skip)",
+    "wrap": "addresses wrapped at a drive's end (wrap)",
+    "scale": "all addresses scaled to each drive's capacity (scale)",
+    "scale-excess": "only addresses beyond a drive's end scaled into it (scale-excess)",
+}
+
+
+def code(value: str | None) -> str:
+    """Return a code in words; an unknown one as it is, without underscores; none as a dash."""
+    return units.ABSENT if value is None else CODES.get(value, value.replace("_", " "))
+
+
+def baseline(row: Row) -> str:
+    """Return the baseline, or why there is none."""
+    if row["baseline_latency_ns"] is not None:
+        return units.time(row["baseline_latency_ns"])
+    return code(row["baseline_code"])
+
+
+def recovery(row: Row) -> str:
+    """Return how long the worst burst lasted, or its code in words: `never recovered (> 62 s)`."""
+    if row["recovery_code"] == "never_recovered":
+        limit = row.get("recovery_at_least_ns")
+        return code("never_recovered") + (f" (> {units.time(limit)})" if limit is not None else "")
+    if row["recovery_ns"] is not None:
+        return units.time(row["recovery_ns"])
+    return code(row["recovery_code"])
+
+
+def pacing(settings: dict[str, object]) -> str:
+    """Return how the replay was paced, or an empty text where nothing says so."""
+    pace = settings.get("pace")
+    speed = settings.get("speed", 1.0)
+    if pace == "timed":
+        return "at the recorded times" + (f", sped up {speed:g}×" if isinstance(speed, (int, float)) and speed != 1 else "")
+    if pace == "asap":
+        return f"as fast as the drive took it, {settings.get('depth', '?')} I/Os in flight"
+    if pace == "depth":
+        return "with the recorded concurrency and think times"
+    return str(pace) if pace else ""
+
+
+def listed(items: list[str]) -> str:
+    """Return `a`, `a and b` or `a, b and c`."""
+    if len(items) < 2:
+        return "".join(items)
+    return f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def plural(number: int, noun: str) -> str:
+    """Return a count with its noun: `1 drive`, `2 drives`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
