@@ -22,6 +22,11 @@ OPCODES: tuple[str, ...] = ("read", "write", "trim", "flush", "write_zeroes")
 READ, WRITE, TRIM, FLUSH, WRITE_ZEROES = range(len(OPCODES))
 
 
+def opcode_name(code: int) -> str:
+    """The name of an opcode; one that this version does not know is told by its number."""
+    return OPCODES[code] if 0 <= code < len(OPCODES) else f"opcode_{code}"
+
+
 class _Part(BaseModel):
     """A part of the manifest. Keys unknown to this version are kept, so that rewriting loses nothing."""
 

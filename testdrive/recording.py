@@ -23,11 +23,18 @@ from typing import Any
 
 import duckdb
 import ibis
-import numpy as np
 from numpy.typing import NDArray
 
 from testdrive.errors import RecordingError
-from testdrive.manifest import OPCODES, Counts, Manifest, OpcodeCounts, read_manifest, write_manifest
+from testdrive.manifest import (
+    OPCODES,
+    Counts,
+    Manifest,
+    OpcodeCounts,
+    opcode_name,
+    read_manifest,
+    write_manifest,
+)
 
 #: The columns of a segment and their types, in order. Every one is required.
 COLUMNS: dict[str, str] = {
@@ -290,7 +297,7 @@ class Recording:
         if not len(found["code"]):
             return counts
         for i, code in enumerate(found["code"]):
-            counts.by_opcode[_opcode_name(int(code))] = OpcodeCounts(
+            counts.by_opcode[opcode_name(int(code))] = OpcodeCounts(
                 **{key: int(found[key][i]) for key in ("ios", "bytes", "errors", "length_max_bytes")}
             )
         counts.ios = int(found["ios"].sum())
@@ -301,29 +308,10 @@ class Recording:
         return counts
 
 
-def _opcode_name(code: int) -> str:
-    return OPCODES[code] if 0 <= code < len(OPCODES) else f"opcode_{code}"
-
-
 def _fetch(backend: Any, expression: Any) -> Arrays:
-    # Ibis types the sum of an int64 as int64, but DuckDB's is wider and would arrive as floats: cast on the
-    # way out.
-    columns = ", ".join(
-        f'CAST("{name}" AS BIGINT) AS "{name}"' if kind.is_integer() else f'"{name}"'
-        for name, kind in expression.schema().items()
-    )
-    sql = f"SELECT {columns} FROM ({ibis.to_sql(expression, dialect='duckdb')})"
-    found: Arrays = backend.raw_sql(sql).fetchnumpy()
-    return {name: _plain(values) for name, values in found.items()}
-
-
-def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Masked arrays as plain ones: a null float is NaN, a null integer is an error of the caller."""
-    if not isinstance(values, np.ma.MaskedArray):
-        return values
-    if not values.mask.any():
-        return np.asarray(values.data)
-    return np.where(values.mask, np.nan, values.data.astype(np.float64))
+    table = backend.to_pyarrow(expression)
+    # One column at a time, so that the two copies of a result are never held whole.
+    return {name: table.column(name).to_numpy() for name in table.column_names}
 
 
 def _checked_segments(directory: Path, backend: Any) -> list[Segment]:

@@ -5,5 +5,12 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 _TESTS = Path(__file__).resolve().parent
 sys.path[:0] = [str(_TESTS.parent), str(_TESTS / "python")]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # Ibis calls a function of DuckDB that DuckDB renamed; nothing here can change that.
+    config.addinivalue_line("filterwarnings", "ignore:fetch_arrow_table:DeprecationWarning:ibis")

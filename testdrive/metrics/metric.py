@@ -1,0 +1,58 @@
+"""What a metric is: a name, the keys it fills, the columns it needs and a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from testdrive.metrics.scans import Scan
+
+#: The code of a value that is absent because the source did not have a column that it needs.
+NOT_RECORDED = "not_recorded"
+#: The code of a value that is absent because there is no I/O to take it from.
+NO_IOS = "no_ios"
+#: The code of a latency that is absent because no I/O completed without an error.
+NO_COMPLETIONS = "no_completions"
+#: The code of a percentile with fewer I/Os than it needs.
+TOO_FEW_SAMPLES = "too_few_samples"
+
+Values = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric of the summary. A file of this package that has one as ``METRIC`` is found and computed.
+
+    Attributes
+    ----------
+    name : str
+        What people call it.
+    keys : tuple of str
+        Every key of the summary that it fills; a dot goes one level down (``workload.queue_depth``). A key
+        that ends in ``_code`` is null, or the code that says why a value beside it is absent.
+    columns : tuple of str
+        The columns of the recording that it needs. If the source lacked one, every key is null and every code
+        ``not_recorded``, without a call of ``compute``.
+    compute : callable
+        Takes the shared :class:`~testdrive.metrics.scans.Scan`, returns a value for each key.
+    """
+
+    name: str
+    keys: tuple[str, ...]
+    columns: tuple[str, ...]
+    compute: Callable[[Scan], Values]
+
+    def values(self, scan: Scan) -> Values:
+        """The values of every key, or their absence."""
+        if any(column in scan.absent_columns for column in self.columns):
+            return self.absent(NOT_RECORDED)
+        values = self.compute(scan)
+        assert set(values) == set(self.keys), (
+            f"metric {self.name} fills {sorted(values)}, not {sorted(self.keys)}"
+        )
+        return values
+
+    def absent(self, code: str) -> Values:
+        """Null for every key, and ``code`` for those that end in ``_code``."""
+        return {key: code if key.endswith("_code") else None for key in self.keys}

@@ -1,0 +1,170 @@
+"""The passes over the rows that metrics share, each made once and only if a metric asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from testdrive.metrics.scans.cells import CELL_NS, Cells, scan_cells
+from testdrive.metrics.scans.distribution import QUANTILES, Distribution, Distributions, distributions
+from testdrive.metrics.scans.sample import Sample, take_sample
+from testdrive.metrics.scans.windows import Level, level
+from testdrive.recording import Arrays, Recording
+
+__all__ = [
+    "CELL_NS",
+    "LATE_NS",
+    "QUANTILES",
+    "SHARE_THRESHOLDS_NS",
+    "Cells",
+    "Distribution",
+    "Extent",
+    "Lateness",
+    "Level",
+    "Sample",
+    "Scan",
+]
+
+#: Latencies at which the cumulative shares and the stall time are published.
+SHARE_THRESHOLDS_NS: tuple[int, ...] = (
+    *(step * 10**power for power in range(3, 9) for step in (1, 5)),
+    10**9,
+    10**10,
+)
+
+#: An I/O that was submitted later than this counts as late in the fidelity certificate.
+LATE_NS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many I/Os there are and between which times; zeros if there are none.
+
+    ``complete_last_ns`` is the last completion, or the last submission if that is later.
+    """
+
+    ios: int
+    intended_first_ns: int
+    intended_last_ns: int
+    submit_first_ns: int
+    submit_last_ns: int
+    complete_last_ns: int
+
+    @property
+    def span_ns(self) -> int:
+        """From the first submission to the last completion: the wall-clock time of the run."""
+        return self.complete_last_ns - self.submit_first_ns
+
+
+class Scan:
+    """The rows of a recording's measured phases, and the shared passes over them.
+
+    Attributes
+    ----------
+    recording : Recording
+        Where it comes from.
+    rows : ibis table
+        The rows of the measured phases (:meth:`Recording.table`).
+    absent_columns : frozenset of str
+        Columns that the source did not have.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.rows = recording.table()
+        self.absent_columns = frozenset(recording.manifest.absent_columns)
+
+    def execute(self, expression: Any) -> Arrays:
+        """Run an Ibis expression and return its columns as numpy arrays."""
+        return self.recording.execute(expression)
+
+    @property
+    def ok_rows(self) -> Any:
+        """The I/Os that completed without an error: the only ones that enter latency figures."""
+        return self.rows.filter((self.rows.status == 0) & (self.rows.latency_ns >= 0))
+
+    @cached_property
+    def extent(self) -> Extent:
+        """Number of I/Os, first and last times."""
+        rows = self.rows
+        ended = ((rows.latency_ns > 0).ifelse(rows.latency_ns, 0) + rows.submit_ns).max()
+        found = self.execute(
+            rows.aggregate(
+                ios=rows.count(),
+                intended_first_ns=rows.intended_ns.min(),
+                intended_last_ns=rows.intended_ns.max(),
+                submit_first_ns=rows.submit_ns.min(),
+                submit_last_ns=rows.submit_ns.max(),
+                complete_last_ns=ended,
+            )
+        )
+        if not found["ios"][0]:
+            return Extent(0, 0, 0, 0, 0, 0)
+        return Extent(**{name: int(values[0]) for name, values in found.items()})
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The I/Os counted in cells of 100 ms."""
+        extent = self.extent
+        first_ns = min(extent.intended_first_ns, extent.submit_first_ns)
+        return scan_cells(
+            self.recording, self.rows, first_ns, max(extent.complete_last_ns, extent.intended_last_ns)
+        )
+
+    @cached_property
+    def level(self) -> Level | None:
+        """Latency over time and its bursts, or None if no read or write completed without an error."""
+        return level(self.cells)
+
+    @cached_property
+    def shapes(self) -> Arrays:
+        """I/Os counted by opcode (``code``), ``length_bytes``, alignment and fate.
+
+        ``alignment_bytes`` is the largest power of two, up to 1 MiB, that divides offset and length.
+        ``failed`` is true with a status other than 0, ``completed`` with a latency.
+        """
+        rows = self.rows
+        place = rows.offset_bytes | rows.length_bytes | (1 << 20)
+        rows = rows.select(
+            code=rows.opcode,
+            length_bytes=rows.length_bytes,
+            alignment_bytes=place & -place,
+            failed=rows.status != 0,
+            completed=rows.latency_ns >= 0,
+        )
+        return self.execute(rows.group_by(*rows.columns).aggregate(ios=rows.count()))
+
+    @cached_property
+    def latency(self) -> Distributions:
+        """Service times of the I/Os without an error."""
+        return distributions(self.recording, self.ok_rows, "latency_ns", thresholds=SHARE_THRESHOLDS_NS)
+
+    @cached_property
+    def lateness(self) -> Distribution:
+        """The lateness (``submit_ns - intended_ns``) of every I/O, exact at :data:`LATE_NS`."""
+        rows = self.rows
+        rows = rows.select(opcode=rows.opcode, lateness_ns=rows.submit_ns - rows.intended_ns)
+        found = distributions(self.recording, rows, "lateness_ns", thresholds=[LATE_NS], weighted=False)
+        return found.whole
+
+    @cached_property
+    def closed_loop(self) -> bool:
+        """Whether the I/Os had no schedule: nothing was early or late by a nanosecond, outside of a timed
+        replay.
+
+        A timed replay on a modelled drive is never late either, and yet has a schedule.
+        """
+        timed = any(
+            phase.kind == "replay" and (phase.settings or {}).get("pace", "timed") == "timed"
+            for phase in self.recording.manifest.measured_phases
+        )
+        return not timed and bool((self.lateness.value == 0).all())
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The rows in order, whole or in slices."""
+        extent = self.extent
+        return take_sample(
+            self.recording, self.rows, extent.ios, extent.submit_first_ns, extent.complete_last_ns
+        )

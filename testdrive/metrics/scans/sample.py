@@ -1,0 +1,88 @@
+"""A bounded, ordered part of the rows, for measures that need the I/Os one after the other.
+
+Sequentiality, time-weighted queue depth and the like cannot be had from sums. A recording of at most
+:data:`SAMPLE_IOS_MAX` I/Os is taken whole, so that they are exact. Of a longer one, :data:`SLICES` contiguous
+slices of time at equal distances are taken, and every value from them is published with ``sampled_ios``
+beside it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testdrive.recording import Arrays, Recording
+
+#: Longest recording that is taken whole, and about how many I/Os are taken of a longer one.
+SAMPLE_IOS_MAX = 2_000_000
+#: Into how many slices of time the sample of a longer recording falls.
+SLICES = 64
+
+_COLUMNS = (
+    "intended_ns",
+    "submit_ns",
+    "latency_ns",
+    "offset_bytes",
+    "length_bytes",
+    "opcode",
+    "stream",
+    "status",
+)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """I/Os in the order of issue: ascending ``intended_ns``, ties in file order.
+
+    Attributes
+    ----------
+    rows : dict of str to ndarray
+        Every I/O that was outstanding at some time of a slice.
+    slice_index : ndarray of int64
+        The slice that each I/O was submitted in, or -1 if it was submitted before the slice that it reached
+        into.
+    starts_ns, ends_ns : ndarray of int64
+        The slices, from the first submission to the last completion of the recording.
+    whole : bool
+        True if this is the whole recording.
+    """
+
+    rows: Arrays
+    slice_index: NDArray[np.int64]
+    starts_ns: NDArray[np.int64]
+    ends_ns: NDArray[np.int64]
+    whole: bool
+
+    @property
+    def sampled_ios(self) -> int | None:
+        """The number of I/Os submitted in the slices, or None if they are all."""
+        return None if self.whole else int((self.slice_index >= 0).sum())
+
+
+def take_sample(recording: Recording, rows: Any, ios: int, first_ns: int, last_ns: int) -> Sample:
+    """Take the whole or slices of it. ``first_ns`` is the first submission, ``last_ns`` the last event."""
+    rows = rows.select(*_COLUMNS)
+    if ios <= SAMPLE_IOS_MAX:
+        found = _in_order(recording.rows_in_file_order(rows))
+        index = np.zeros(ios, np.int64)
+        return Sample(found, index, np.array([first_ns]), np.array([last_ns]), whole=True)
+    span_ns = max(last_ns - first_ns, SLICES)
+    period_ns = -(-span_ns // SLICES)
+    width_ns = max(period_ns * SAMPLE_IOS_MAX // ios, 1)
+    place = (rows.submit_ns - first_ns) % period_ns
+    # The second condition takes what was submitted between slices and still outstanding when the next one
+    # began.
+    chosen = rows.filter((place < width_ns) | (place + rows.latency_ns > period_ns))
+    found = _in_order(recording.rows_in_file_order(chosen))
+    starts = first_ns + period_ns * np.arange(SLICES, dtype=np.int64)
+    since = found["submit_ns"] - first_ns
+    index = np.where(since % period_ns < width_ns, since // period_ns, -1)
+    return Sample(found, index, starts, np.minimum(starts + width_ns, last_ns), whole=False)
+
+
+def _in_order(found: Arrays) -> Arrays:
+    order = np.argsort(found["intended_ns"], kind="stable")
+    return {name: values[order] for name, values in found.items()}

@@ -1,0 +1,158 @@
+"""The level of latency over time: ln of the mean latency in windows of 100 ms, and the bursts in it.
+
+The windows are the cells of :mod:`testdrive.metrics.scans.cells`, joined until they hold at least
+:data:`WINDOW_IOS_MIN` reads and writes; every cell then has the level of the window that it belongs to. All
+arrays run over cells, so that "the next second" is always the next ten entries, whatever the windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testdrive.manifest import READ, WRITE
+from testdrive.metrics.scans.cells import CELL_NS, CELLS_PER_S, Cells
+from testdrive.metrics.scans.distribution import rank
+
+WINDOW_IOS_MIN = 20
+_BLOCK_S = 5
+_CALM_RATIO, _HIGH_RATIO = 1.5, 3.0
+#: 1.4826 times the median absolute deviation is the standard deviation of a normal distribution.
+_MAD_TO_SIGMA = 1.4826
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Burst:
+    """A sustained elevation, in cells from the first; ``end`` is None if it lasts until the last."""
+
+    onset: int
+    end: int | None
+
+
+@dataclass(frozen=True)
+class Level:
+    """The level over time and what is derived from it.
+
+    ``log_latency`` is x_k for each cell (ln of ns); ``low`` and ``high`` are the thresholds in the same unit;
+    ``calm`` marks the cells at most at ``low``; ``ios`` and ``latency_ns_sum`` are of the reads and writes
+    submitted in a cell.
+    """
+
+    first_cell: int
+    log_latency: Floats
+    low: float
+    high: float
+    ios: Ints
+    latency_ns_sum: Ints
+    bursts: tuple[Burst, ...]
+
+    @property
+    def calm(self) -> NDArray[np.bool_]:
+        """Which cells are at most at the low threshold."""
+        result: NDArray[np.bool_] = self.log_latency <= self.low
+        return result
+
+    def mean_ns(self, cells: NDArray[np.bool_] | slice) -> float | None:
+        """The mean latency of the reads and writes submitted in some cells; None if there are none."""
+        ios = int(self.ios[cells].sum())
+        return int(self.latency_ns_sum[cells].sum()) / ios if ios else None
+
+    def time_ns(self, cell: int) -> int:
+        """When a cell begins."""
+        return (self.first_cell + cell) * CELL_NS
+
+
+def level(cells: Cells) -> Level | None:
+    """The level of a recording over time, or None if no read or write completed without an error."""
+    chosen = cells.chosen((READ, WRITE), ok=True)
+    ios: Ints = cells.series("ios", "submit_cell", chosen)
+    if not ios.sum():
+        return None
+    total: Ints = cells.series("latency_ns_sum", "submit_cell", chosen)
+    log_latency = np.log(np.maximum(_joined_means(ios, total), 1.0))
+    idle = cells.series("ios", "complete_cell", chosen) == 0
+    age = oldest_age_ns(cells.series("submit_ns_min", "complete_cell", chosen), cells.first)
+    # An I/O known to take longer than its age says as much about a stall: the greater of the two counts.
+    log_latency = np.where(idle, np.maximum(log_latency, np.log(np.maximum(age, 1.0))), log_latency)
+    low, high = thresholds(log_latency)
+    return Level(cells.first, log_latency, low, high, ios, total, tuple(find_bursts(log_latency, low, high)))
+
+
+def _joined_means(ios: Ints, total: Ints) -> Floats:
+    """The mean latency of the window that each cell belongs to.
+
+    Cells are joined from the left until they hold enough I/Os; what is left over at the end joins the last
+    window.
+    """
+    ends, held = [], 0
+    for cell, count in enumerate(ios.tolist()):
+        held += count
+        if held >= WINDOW_IOS_MIN:
+            ends.append(cell + 1)
+            held = 0
+    starts = np.array([0, *ends[:-1]])
+    lengths = np.diff([*starts, len(ios)])
+    means = np.add.reduceat(total, starts) / np.maximum(np.add.reduceat(ios, starts), 1)
+    return np.repeat(means, lengths)
+
+
+def oldest_age_ns(submit_ns_min: Ints, first_cell: int) -> Floats:
+    """The age of the oldest outstanding I/O at the end of each cell, 0 if none is.
+
+    ``submit_ns_min`` is the earliest submission among the I/Os that completed in each cell. The earliest
+    among all that complete later is outstanding if it was submitted by then, and then it is the oldest.
+    """
+    none = np.iinfo(np.int64).max
+    later = np.minimum.accumulate(submit_ns_min[::-1])[::-1]
+    oldest = np.append(later[1:], none)
+    ends = (first_cell + 1 + np.arange(len(oldest), dtype=np.int64)) * CELL_NS
+    return np.where(oldest < ends, ends - np.minimum(oldest, ends), 0).astype(np.float64)
+
+
+def thresholds(log_latency: Floats) -> tuple[float, float]:
+    """``low`` and ``high``, from the calm level and its spread.
+
+    The calm level (Ref) is the 20th percentile of the medians of consecutive blocks of 5 s. A part of a block
+    at the end counts if it is at least half of one, or if there is no other.
+    """
+    width = _BLOCK_S * CELLS_PER_S
+    blocks = [log_latency[start : start + width] for start in range(0, len(log_latency), width)]
+    if len(blocks) > 1 and len(blocks[-1]) < width / 2:
+        blocks.pop()
+    medians = np.sort([float(np.median(block)) for block in blocks])
+    reference = float(medians[rank(200_000, len(medians)) - 1])
+    near = log_latency[np.abs(log_latency - reference) <= np.log(_CALM_RATIO)]
+    spread = _MAD_TO_SIGMA * float(np.median(np.abs(near - np.median(near)))) if len(near) else 0.0
+    low = reference + max(float(np.log(_CALM_RATIO)), 3 * spread)
+    high = reference + max(float(np.log(_HIGH_RATIO)), 6 * spread)
+    return low, high
+
+
+def find_bursts(log_latency: Floats, low: float, high: float) -> list[Burst]:
+    """The bursts, in order.
+
+    Onset: a cell above ``high`` with at least 80 % of the second that it begins above ``low``. End: the first
+    cell after it from which at least 90 % of the second is at most at ``low``. Both need a whole second: what
+    begins or ends within the last second of a recording cannot be told from a spike or a pause.
+    """
+    if len(log_latency) < CELLS_PER_S:
+        return []
+    elevated = np.convolve(log_latency > low, np.ones(CELLS_PER_S, np.int64), "valid")
+    onsets = np.flatnonzero((log_latency[: len(elevated)] > high) & (10 * elevated >= 8 * CELLS_PER_S))
+    calm = np.flatnonzero(10 * (CELLS_PER_S - elevated) >= 9 * CELLS_PER_S)
+    bursts: list[Burst] = []
+    place = 0
+    while (index := int(np.searchsorted(onsets, place))) < len(onsets):
+        onset = int(onsets[index])
+        after = int(np.searchsorted(calm, onset, side="right"))
+        if after == len(calm):
+            bursts.append(Burst(onset, None))
+            break
+        place = int(calm[after])
+        bursts.append(Burst(onset, place))
+    return bursts

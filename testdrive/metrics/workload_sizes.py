@@ -1,0 +1,110 @@
+"""Sizes and alignment of I/Os, and the trims.
+
+``size_histogram`` counts I/Os by opcode and by the power of two that their length does not exceed (key
+``"4096"``: more than 2048 and at most 4096 bytes). ``alignment_share`` is the share of I/Os whose offset and
+length are both multiples of a number of bytes. I/Os without a length (flushes) are in neither. None with a
+length: ``no_ios``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testdrive.manifest import TRIM, opcode_name
+from testdrive.metrics.metric import NO_IOS, NOT_RECORDED, Metric, Values
+from testdrive.metrics.scans import Scan
+from testdrive.metrics.scans.distribution import rank
+
+ALIGNMENTS_BYTES: tuple[int, ...] = (512, 4096, 8192, 16_384, 32_768, 65_536, 131_072, 1_048_576)
+_FREQUENT_MAX = 8
+
+
+def compute(scan: Scan) -> Values:
+    """Histograms, the most frequent sizes, alignment and trims."""
+    shapes = scan.shapes
+    sized = shapes["length_bytes"] > 0
+    if not shapes["ios"][sized].sum():
+        return METRIC.absent(NO_IOS)
+    histogram = {
+        opcode_name(number): _histogram(shapes, sized & (shapes["code"] == number))
+        for number in np.unique(shapes["code"][sized])
+    }
+    located = "offset_bytes" not in scan.absent_columns
+    return {
+        "workload.size_histogram": histogram,
+        "workload.sizes_most_frequent": _most_frequent(shapes, sized),
+        "workload.size_mean_bytes": _weighted_mean(shapes, sized),
+        "workload.alignment_share": _alignment(shapes, sized) if located else None,
+        "workload.alignment_code": None if located else NOT_RECORDED,
+        "workload.trims": _trims(shapes),
+        "workload.sizes_code": None,
+    }
+
+
+def _histogram(shapes: Any, chosen: NDArray[np.bool_]) -> dict[str, int]:
+    result: dict[int, int] = {}
+    for length, ios in zip(shapes["length_bytes"][chosen], shapes["ios"][chosen], strict=True):
+        edge = 1 << (int(length) - 1).bit_length()
+        result[edge] = result.get(edge, 0) + int(ios)
+    return {str(edge): result[edge] for edge in sorted(result)}
+
+
+def _most_frequent(shapes: Any, sized: NDArray[np.bool_]) -> list[dict[str, Any]]:
+    counts = _by_length(shapes, sized)
+    whole = sum(counts.values())
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:_FREQUENT_MAX]
+    return [{"length_bytes": length, "ios": ios, "share": ios / whole} for length, ios in ordered]
+
+
+def _by_length(shapes: Any, chosen: NDArray[np.bool_]) -> dict[int, int]:
+    lengths, index = np.unique(shapes["length_bytes"][chosen], return_inverse=True)
+    ios = np.zeros(len(lengths), np.int64)
+    np.add.at(ios, index, shapes["ios"][chosen])
+    return dict(zip(lengths.tolist(), ios.tolist(), strict=True))
+
+
+def _weighted_mean(shapes: Any, chosen: NDArray[np.bool_]) -> float:
+    ios = shapes["ios"][chosen]
+    return float((ios * shapes["length_bytes"][chosen]).sum() / ios.sum())
+
+
+def _alignment(shapes: Any, sized: NDArray[np.bool_]) -> dict[str, float]:
+    ios, aligned = shapes["ios"][sized], shapes["alignment_bytes"][sized]
+    return {str(size): float(ios[aligned >= size].sum() / ios.sum()) for size in ALIGNMENTS_BYTES}
+
+
+def _trims(shapes: Any) -> dict[str, Any]:
+    chosen = shapes["code"] == TRIM
+    counts = _by_length(shapes, chosen)
+    lengths = np.array(sorted(counts), np.int64)
+    ios = np.array([counts[int(length)] for length in lengths], np.int64)
+    n = int(ios.sum())
+    quantiles = {
+        name: int(lengths[np.searchsorted(np.cumsum(ios), rank(millionths, n))]) if n else None
+        for name, millionths in (("p50", 500_000), ("p99", 990_000))
+    }
+    return {
+        "ios": n,
+        "bytes": int((ios * lengths).sum()),
+        "length_bytes": {**quantiles, "max": int(lengths.max()) if n else None},
+        "size_histogram": _histogram(shapes, chosen & (shapes["length_bytes"] > 0)),
+    }
+
+
+METRIC = Metric(
+    "workload sizes",
+    (
+        "workload.size_histogram",
+        "workload.sizes_most_frequent",
+        "workload.size_mean_bytes",
+        "workload.alignment_share",
+        "workload.alignment_code",
+        "workload.trims",
+        "workload.sizes_code",
+    ),
+    ("length_bytes",),
+    compute,
+)
