@@ -1,0 +1,42 @@
+"""`testdrive compare`: recordings of one workload side by side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testdrive.cli import options as shared
+
+
+def compare(
+    recordings: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="REC...", help="Replays of one workload, in the table's order.", show_default=False
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The directory for the page.")] = Path(
+        "comparison"
+    ),
+    original: Annotated[
+        Path | None,
+        typer.Option(help="The replayed recording, if it has moved since.", show_default=False),
+    ] = None,
+    as_json: shared.AsJson = False,
+) -> int:
+    """Compare drives: the table that decides, overlays and certificates, as one page."""
+    from testdrive.cli.output import print_json, stdout_console
+    from testdrive.cli.tables import comparison_table
+    from testdrive.compare import comparison_rows, write_comparison
+
+    page = write_comparison(recordings, output, original)
+    rows = comparison_rows(recordings, original)
+    if as_json:
+        print_json({"page": str(page), "rows": rows})
+        return 0
+    console = stdout_console()
+    console.print(comparison_table(rows))
+    console.print(f"page: {page}", soft_wrap=True)
+    return 0

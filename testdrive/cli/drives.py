@@ -1,0 +1,33 @@
+"""`testdrive drives`: what can be tested here, and whether it is safe to erase."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from testdrive.cli import options as shared
+
+
+def drives(
+    models: Annotated[bool, typer.Option("--models", help="Show the modelled drives instead.")] = False,
+    as_json: shared.AsJson = False,
+) -> int:
+    """List this host's drives with their identity, and what stands against erasing each."""
+    from testdrive.cli.output import print_json, stdout_console
+    from testdrive.engine import list_drives, list_models
+
+    found = list_models() if models else list_drives()
+    if as_json:
+        print_json(found)
+        return 0
+    from testdrive.cli.tables import drives_table, models_table
+
+    console = stdout_console()
+    if not found:
+        console.print(
+            "No block device was found. A file or a model can be tested: --drive file:PATH?size=4GiB"
+        )
+    else:
+        console.print(models_table(found) if models else drives_table(found))
+    return 0

@@ -1,0 +1,75 @@
+"""Options that several commands have, declared once so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print data as JSON on standard output.")]
+
+Drives = Annotated[
+    list[str],
+    typer.Option(
+        "--drive",
+        metavar="URI",
+        help="/dev/nvme0n1, file:PATH?size=4GiB, sim:MODEL or null:?size=1TiB; several for one run on each.",
+        show_default=False,
+    ),
+]
+RunOutput = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The recording to make, or with several drives the directory for one recording each."
+        " Without it, a name is made up here.",
+        show_default=False,
+    ),
+]
+Erase = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--erase",
+        metavar="SERIAL",
+        help="Consent to write to the block device with this serial, or path where it has no serial."
+        " `testdrive drives` shows it.",
+        show_default=False,
+    ),
+]
+EraseSignatures = Annotated[
+    bool,
+    typer.Option(
+        "--erase-signatures",
+        help="Second consent: also where the device carries a partition table, filesystem or RAID signature.",
+    ),
+]
+IoTimeout = Annotated[
+    str | None,
+    typer.Option(
+        "--io-timeout",
+        metavar="DURATION",
+        help="An I/O without an answer for so long ends the run.  [default: 30s]",
+        show_default=False,
+    ),
+]
+CompareAfterwards = Annotated[
+    bool,
+    typer.Option(
+        "--compare/--no-compare", help="With several drives: write the comparison's page at the end."
+    ),
+]
+
+
+class OnErrorChoice(StrEnum):
+    """What happens after an I/O error."""
+
+    stop = "stop"
+    continue_ = "continue"
+
+
+OnError = Annotated[
+    OnErrorChoice, typer.Option("--on-error", help="After an I/O error: end the run, or record it and go on.")
+]

@@ -1,0 +1,62 @@
+"""`testdrive run`: any plan on a drive."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from testdrive.cli import options as shared
+from testdrive.errors import UsageError
+
+
+def run(
+    plan: Annotated[
+        str,
+        typer.Argument(
+            metavar="PLAN", help="A built-in plan (`testdrive plans`), or FILE.toml.", show_default=False
+        ),
+    ],
+    drive: shared.Drives,
+    setting: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A parameter of the plan; repeatable.", show_default=False
+        ),
+    ] = None,
+    output: shared.RunOutput = None,
+    erase: shared.Erase = None,
+    erase_signatures: shared.EraseSignatures = False,
+    io_timeout: shared.IoTimeout = None,
+    on_error: shared.OnError = shared.OnErrorChoice.stop,
+    compare: shared.CompareAfterwards = True,
+    as_json: shared.AsJson = False,
+) -> int:
+    """Run a plan on a drive, record every I/O, and judge it by the plan's rules."""
+    from testdrive.cli import running
+    from testdrive.plans import bind, load
+
+    bound = bind(load(plan), _settings(setting or []))
+    request = running.Request(
+        drives=drive,
+        output=output,
+        erase=erase or [],
+        erase_signatures=erase_signatures,
+        io_timeout=io_timeout,
+        keep_on=on_error is shared.OnErrorChoice.continue_,
+        compare=compare,
+        as_json=as_json,
+    )
+    return running.carry_out(bound, request)
+
+
+def _settings(texts: list[str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {text!r} is not of the form KEY=VALUE")
+        if key.strip() in settings:
+            raise UsageError(f"--set {key.strip()} is given twice; give each parameter once")
+        settings[key.strip()] = value
+    return settings

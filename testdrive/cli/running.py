@@ -1,0 +1,123 @@
+"""What `replay` and `run` have in common: drives and recordings from the options, words at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from testdrive.cli.consent import consents
+from testdrive.cli.naming import RECORDING_SUFFIX, distinct_names, drive_name, free_path, new_recording
+from testdrive.cli.output import note, print_json, show_on_stderr, stdout_console
+from testdrive.errors import UsageError
+from testdrive.plans import BoundPlan
+from testdrive.quantities import duration_ns
+from testdrive.running import Result, RunOptions, Target, run_on
+
+VERDICT_FAIL_STATUS = 1
+COMPARISON_DIRECTORY = "comparison"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The options that every command has that runs a plan."""
+
+    drives: Sequence[str]
+    output: Path | None
+    erase: Sequence[str]
+    erase_signatures: bool
+    io_timeout: str | None
+    keep_on: bool
+    compare: bool
+    as_json: bool
+
+
+def carry_out(bound: BoundPlan, request: Request) -> int:
+    """Run the plan as requested, print what came of it, and return the exit status.
+
+    Raises
+    ------
+    UsageError
+        An option makes no sense; then nothing was started.
+    """
+    options = RunOptions(
+        erase_signatures=request.erase_signatures,
+        io_timeout_s=None if request.io_timeout is None else duration_ns(request.io_timeout) / 1e9,
+        on_error="continue" if request.keep_on else "stop",
+    )
+    targets = _targets(bound, request)
+    results = run_on(bound, targets, options, show_on_stderr)
+    return _conclude(bound, results, request)
+
+
+def _targets(bound: BoundPlan, request: Request) -> list[Target]:
+    """The drives with their recordings, none of which exists yet."""
+    subject = bound.values.get("recording")
+    stem = Path(subject).stem if subject is not None else bound.plan.name
+    if len(request.drives) == 1:
+        default = Path(f"{stem}-on-{drive_name(request.drives[0])}{RECORDING_SUFFIX}")
+        recordings = [new_recording(request.output, default)]
+    else:
+        directory = request.output or free_path(Path(f"{stem}-on-{len(request.drives)}-drives"))
+        if directory.exists() and not directory.is_dir():
+            raise UsageError(
+                f"{directory} is a file; with several drives, -o is the directory for their recordings"
+            )
+        names = distinct_names(request.drives)
+        recordings = [new_recording(directory / f"{name}{RECORDING_SUFFIX}", directory) for name in names]
+    rights = consents(request.drives, request.erase)
+    return [Target(*each) for each in zip(request.drives, rights, recordings, strict=True)]
+
+
+def _conclude(bound: BoundPlan, results: Sequence[Result], request: Request) -> int:
+    recorded = [result.target.recording for result in results if result.summary is not None]
+    page = _compared(recorded) if request.compare and len(recorded) > 1 else None
+    if request.as_json:
+        metrics = bound.plan.judgement.metrics
+        content = {
+            "plan": bound.plan.name,
+            "results": [result.to_json_object(metrics) for result in results],
+            "comparison": str(page) if page else None,
+        }
+        print_json(content)
+    else:
+        _print(results, page)
+    return exit_status(results)
+
+
+def _compared(recordings: Sequence[Path]) -> Path:
+    from testdrive.compare import write_comparison
+
+    note("comparing ...")
+    return write_comparison(recordings, recordings[0].parent / COMPARISON_DIRECTORY)
+
+
+def _print(results: Sequence[Result], page: Path | None) -> None:
+    from testdrive.cli import tables
+
+    console = stdout_console()
+    recorded = []
+    for result in results:
+        if result.summary is None:
+            continue
+        recorded.append(str(result.target.recording))
+        console.print(tables.run_table(result.target.uri, result.summary))
+        for outcome in result.verdict.outcomes:
+            console.print(tables.outcome_line(outcome))
+        console.print(f"recording: {result.target.recording}", soft_wrap=True)
+    if page is not None:
+        console.print(f"comparison: {page}", soft_wrap=True)
+    elif recorded:
+        command = "compare" if len(recorded) > 1 else "report"
+        console.print(f"next: testdrive {command} {' '.join(recorded)}", soft_wrap=True)
+
+
+def exit_status(results: Sequence[Result]) -> int:
+    """Say each error, and return the status of the first; without one, 1 if a verdict is fail, else 0."""
+    errors = [result.error for result in results if result.error is not None]
+    for error in errors:
+        note(f"error: {error}")
+    if errors:
+        return errors[0].exit_status
+    failed = any(result.verdict.verdict == "fail" for result in results)
+    return VERDICT_FAIL_STATUS if failed else 0

@@ -1,0 +1,142 @@
+"""What commands print for people: tables that fit 80 columns, in human units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from testdrive.plans import Plan
+from testdrive.plans.judgement import Outcome, metric_at
+from testdrive.report import units, words
+
+Entry = Mapping[str, Any]
+
+
+def table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """An empty table; the columns named in ``right`` hold numbers."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for column in columns:
+        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return made
+
+
+def drives_table(drives: Sequence[Entry]) -> Group:
+    """The drives with their identity, each followed by what stands against erasing it."""
+    made = table("drive", "model", "serial", "firmware", "capacity", "block", right=("capacity", "block"))
+    for drive in drives:
+        made.add_row(
+            str(drive.get("uri", "")),
+            *(str(drive.get(key) or units.ABSENT) for key in ("model", "serial", "firmware")),
+            units.capacity(drive.get("capacity_bytes")),
+            units.size(drive.get("logical_block_bytes")),
+        )
+    return Group(made, *(_erasing(drive) for drive in drives))
+
+
+def _erasing(drive: Entry) -> Text:
+    uri = f"{drive.get('uri', '')}: "
+    if drive.get("erasable"):
+        return Text.assemble(uri, ("can be erased", "green"), f" with --erase {drive.get('erase_name')}")
+    refusals = "; ".join(str(refusal) for refusal in drive.get("refusals") or ["no reason was given"])
+    return Text.assemble(uri, ("is not erased", "yellow"), f": {refusals}")
+
+
+def models_table(models: Sequence[Entry]) -> Table:
+    """The modelled drives; a name follows ``sim:`` in a URI."""
+    made = table("drive", "capacity", "what it is", right=("capacity",))
+    for model in models:
+        parameters = model.get("parameters") or {}
+        capacity_bytes = model.get("capacity_bytes", parameters.get("capacity_bytes"))
+        made.add_row(
+            f"sim:{model.get('name')}", units.capacity(capacity_bytes), str(model.get("description", ""))
+        )
+    return made
+
+
+def formats_table(formats: Sequence[Entry]) -> Table:
+    """The trace formats and what each can hold."""
+    made = table("format", "what it is", "queued", "completed", "trims")
+    for each in formats:
+        held = (each.get(key) for key in ("has_queue_events", "has_completions", "has_trims"))
+        made.add_row(
+            str(each.get("name")), str(each.get("description")), *("yes" if has else "no" for has in held)
+        )
+    return made
+
+
+def plans_table(plans: Sequence[Plan]) -> Table:
+    """The plans, the question of each, and what has to be given."""
+    made = table("plan", "the question it answers", "needs")
+    for plan in plans:
+        needs = [name for name, parameter in plan.parameters.items() if parameter.required]
+        made.add_row(plan.name, plan.question, " ".join(needs) or units.ABSENT)
+    return made
+
+
+def comparison_table(rows: Sequence[Entry]) -> Table:
+    """The table that decides, one row a recording, in what fits a terminal; the page has the rest."""
+    right = ("baseline", "peak", "p99.9")
+    made = table("drive", "baseline", "peak", "recovery", "p99.9", "replay", right=right)
+    for row in rows:
+        late = row.get("service_p99_9_ns")
+        made.add_row(
+            str(row["name"]),
+            words.baseline(dict(row)),
+            units.time(row["peak_latency_ns"]),
+            words.recovery(dict(row)),
+            units.time(late) if late is not None else words.code(row.get("service_p99_9_code")),
+            _fidelity(row.get("fidelity_verdict"), str(row.get("role"))),
+        )
+    return made
+
+
+def run_table(title: str, summary: Entry) -> Table:
+    """What came of one run: the figures that averages hide, and whether it was the same workload."""
+    made = Table(
+        box=None, show_header=False, pad_edge=False, title=title, title_justify="left", title_style="bold"
+    )
+    made.add_column()
+    made.add_column(justify="right")
+    counts = summary.get("io_counts") or {}
+    made.add_row("I/Os recorded", units.count(counts.get("ios")))
+    made.add_row("errors", units.count(counts.get("errors")))
+    made.add_row("baseline latency", _or_code(summary, "baseline_latency_ns", "baseline_code"))
+    made.add_row("peak latency", units.time(summary.get("peak_latency_ns")))
+    made.add_row("peak recovery", _or_code(summary, "recovery_ns", "recovery_code"))
+    for name in ("p50", "p99", "p99_9"):
+        value = metric_at(summary, f"percentiles_ns.io_weighted.{name}")
+        made.add_row(f"service {name.replace('_', '.')}", units.time(value))
+    if metric_at(summary, "fidelity.verdict"):
+        made.add_row("replay", words.code(metric_at(summary, "fidelity.verdict")))
+    for reason in metric_at(summary, "fidelity.reasons") or []:
+        made.add_row("", Text(_reason(reason), style="yellow"))
+    return made
+
+
+def outcome_line(outcome: Outcome) -> Text:
+    """One rule of the verdict and what it came to."""
+    mark = ("pass", "green") if outcome.holds else ("fail", "red")
+    found = outcome.value if outcome.value is not None else f"absent ({words.code(outcome.code)})"
+    return Text.assemble(mark, f"  {outcome.metric} is {found}, wanted {outcome.rule}")
+
+
+def _or_code(summary: Entry, key: str, code: str) -> str:
+    value = summary.get(key)
+    return units.time(value) if value is not None else words.code(summary.get(code))
+
+
+def _fidelity(verdict: object, role: str) -> str:
+    if role == "original":
+        return "the original"
+    return words.code(str(verdict)) if verdict else units.ABSENT
+
+
+def _reason(reason: object) -> str:
+    if isinstance(reason, Mapping):
+        return str(reason.get("message") or words.code(str(reason.get("code"))))
+    return words.code(str(reason))

@@ -1,0 +1,131 @@
+"""What the engine tells while it works: one JSON object a line (docs/job.md), as checked models.
+
+Keys that this version does not know are ignored, so that an engine can tell more than the control plane
+shows.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(extra="ignore", frozen=True)
+
+
+class PhaseTitle(_Event):
+    """A phase that the run will have."""
+
+    name: str
+    kind: str
+
+
+class Started(_Event):
+    """The drive is open and the recording was made."""
+
+    event: Literal["started"]
+    output: Path | None = None
+    drive: dict[str, Any] | None = None
+    phases: list[PhaseTitle] = Field(default_factory=list)
+
+
+class PhaseBegun(_Event):
+    """A phase begins. What is planned is None where only its end will tell."""
+
+    event: Literal["phase"]
+    index: int
+    name: str
+    kind: str
+    planned_ios: int | None = None
+    planned_ns: int | None = None
+
+
+class Progress(_Event):
+    """Where the run stands; the rates and latencies are those of the last interval."""
+
+    event: Literal["progress"]
+    phase: int
+    elapsed_ns: int
+    done_share: float | None = None
+    ios: int = 0
+    bytes: int = 0
+    errors: int = 0
+    iops: float | None = None
+    throughput_bytes_per_s: float | None = None
+    latency_p50_ns: int | None = None
+    latency_p99_ns: int | None = None
+    latency_max_ns: int | None = None
+    in_flight: int | None = None
+    lateness_max_ns: int | None = None
+
+
+class ImportProgress(_Event):
+    """Where an import stands."""
+
+    event: Literal["progress"]
+    rows: int
+    bytes_read: int | None = None
+    bytes_total: int | None = None
+
+
+class Warned(_Event):
+    """Something makes the figures less valid than they look."""
+
+    event: Literal["warning"]
+    code: str
+    message: str
+    remedy: str | None = None
+
+
+class Finished(_Event):
+    """The recording is closed."""
+
+    event: Literal["finished"]
+    status: Literal["complete", "interrupted", "failed"]
+    reason: str | None = None
+    output: Path | None = None
+    counts: dict[str, Any] = Field(default_factory=dict)
+    accounting: Any = None
+
+
+class Failed(_Event):
+    """The engine gives up; nothing further follows."""
+
+    event: Literal["error"]
+    kind: str
+    message: str
+    exit_status: int
+
+
+RunEvent = Started | PhaseBegun | Progress | Warned | Finished | Failed
+ImportEvent = Started | ImportProgress | Warned | Finished | Failed
+Event = RunEvent | ImportProgress
+
+RUN_EVENTS: TypeAdapter[RunEvent] = TypeAdapter(Annotated[RunEvent, Field(discriminator="event")])
+IMPORT_EVENTS: TypeAdapter[ImportEvent] = TypeAdapter(Annotated[ImportEvent, Field(discriminator="event")])
+
+
+def parse(line: str, kinds: TypeAdapter[Any]) -> Event | None:
+    """Read one line; None for an event of a name that this version does not know.
+
+    Raises
+    ------
+    ValueError
+        The line is not a JSON object with an ``event``, or one of its keys is missing or of the wrong type.
+    """
+    content = json.loads(line)
+    if not isinstance(content, dict) or not isinstance(content.get("event"), str):
+        raise ValueError("it has no event")
+    try:
+        event: Event = kinds.validate_python(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        if first["type"] == "union_tag_invalid":
+            return None
+        where = ".".join(str(part) for part in first["loc"])
+        raise ValueError(f"{where}: {first['msg']}") from error
+    return event

@@ -1,0 +1,106 @@
+"""The job: what the control plane asks of the engine (docs/job.md), as checked models.
+
+The defaults are the engine's own, so that a key left out here is left out of the JSON too.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat, PositiveInt
+
+VERSION: Literal[1] = 1
+
+Opcode = Literal["read", "write", "trim", "flush", "write_zeroes"]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class _Part(BaseModel):
+    """A part of the job. A key that the contract does not have is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class CompressibleData(_Part):
+    """Data for writes, of which a share can be compressed away."""
+
+    compressible_share: Share
+
+
+class _Phase(_Part):
+    """What the phases have in common."""
+
+    name: str | None = None
+    measured: bool | None = None
+    data: Literal["incompressible", "zero"] | CompressibleData | None = None
+
+
+class PreparePhase(_Phase):
+    """Write every byte of the drive once."""
+
+    kind: Literal["prepare"]
+    method: Literal["sequential"] = "sequential"
+    block_bytes: PositiveInt | None = None
+    depth: PositiveInt | None = None
+
+
+class ReplayPhase(_Phase):
+    """Issue the I/Os of a recording again."""
+
+    kind: Literal["replay"]
+    recording: Path
+    events: Literal["queued", "issued"] | None = None
+    pace: Literal["timed", "asap", "depth"] | None = None
+    speed: PositiveFloat | None = None
+    depth: PositiveInt | None = None
+    lba: Literal["skip", "wrap", "scale", "scale-excess"] | None = None
+    from_ns: NonNegativeInt | None = None
+    to_ns: PositiveInt | None = None
+    loop: PositiveInt | None = None
+    duration_ns: PositiveInt | None = None
+    only: list[Opcode] | None = None
+    without: list[Opcode] | None = None
+    streams: Literal["one", "source"] | None = None
+    max_in_flight: PositiveInt | None = None
+
+
+class SyntheticPhase(_Phase):
+    """Generated I/O in a closed loop."""
+
+    kind: Literal["synthetic"]
+    pattern: Literal["random", "sequential"] | None = None
+    read_share: Share | None = None
+    block_bytes: PositiveInt | None = None
+    depth: PositiveInt | None = None
+    ios: PositiveInt | None = None
+    duration_ns: PositiveInt | None = None
+    span_bytes: PositiveInt | None = None
+    seed: NonNegativeInt | None = None
+
+
+Phase = Annotated[PreparePhase | ReplayPhase | SyntheticPhase, Field(discriminator="kind")]
+
+
+class DriveRequest(_Part):
+    """The drive, and the consents to write to it."""
+
+    uri: str
+    erase: str | None = None
+    erase_signatures: bool = False
+
+
+class Job(_Part):
+    """One run of the engine on one drive."""
+
+    version: Literal[1] = VERSION
+    drive: DriveRequest
+    output: Path
+    record: bool | None = None
+    io_timeout_s: PositiveFloat | None = None
+    on_error: Literal["stop", "continue"] | None = None
+    phases: list[Phase] = Field(min_length=1)
+
+    def to_json_object(self) -> dict[str, Any]:
+        """The job as docs/job.md has it, without the keys that are left to the engine."""
+        return self.model_dump(mode="json", exclude_none=True)

@@ -1,0 +1,147 @@
+"""Binding: a plan and the values of its parameters make the phases of a job and the rules of its verdict."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from testdrive.errors import UsageError
+from testdrive.job import Phase
+from testdrive.plans.loading import place
+from testdrive.plans.model import Plan, PlanPhase, Rule
+from testdrive.plans.values import value_of
+
+_PHASE: TypeAdapter[Any] = TypeAdapter(Phase)
+_LIMITS = ("at_most", "at_least", "equals")
+
+
+@dataclass(frozen=True)
+class BoundPlan:
+    """A plan whose every value is known.
+
+    Attributes
+    ----------
+    plan : Plan
+        What it was made from.
+    values : dict
+        Each parameter's value as the job has it; None for one that is absent.
+    phases : list
+        Phases for ``testdrive.job.Job``, without those whose condition does not hold.
+    rules : list of Rule
+        With their limits filled in, without those whose parameter is absent.
+    """
+
+    plan: Plan
+    values: dict[str, Any]
+    phases: list[Phase]
+    rules: list[Rule]
+
+
+def bind(plan: Plan, given: Mapping[str, Any]) -> BoundPlan:
+    """Fill in a plan's parameters.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    given : mapping of str to object
+        Values by parameter, as text or already of the parameter's type; a value of None counts as not given.
+
+    Raises
+    ------
+    UsageError
+        An unknown or missing parameter, a value that is not of its type, a phase that is not one of
+        docs/job.md, or no phase left.
+    """
+    values = _values(plan, given)
+    kept = [(index, phase) for index, phase in enumerate(plan.phases) if _holds(plan, phase, values)]
+    if not kept:
+        raise UsageError(f"the plan {plan.name!r} has no phase to run with these parameters")
+    return BoundPlan(
+        plan=plan,
+        values=values,
+        phases=[_phase(plan, index, phase, values) for index, phase in kept],
+        rules=_rules(plan, values),
+    )
+
+
+def _values(plan: Plan, given: Mapping[str, Any]) -> dict[str, Any]:
+    chosen = {name: value for name, value in given.items() if value is not None}
+    for name in chosen:
+        if name not in plan.parameters:
+            near = difflib.get_close_matches(name, plan.parameters, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(plan.parameters) or 'none'}"
+            raise UsageError(f"the plan {plan.name!r} has no parameter {name!r}; {hint}")
+    values: dict[str, Any] = {}
+    for name, parameter in plan.parameters.items():
+        value = chosen.get(name, parameter.default)
+        if value is None and parameter.required:
+            raise UsageError(
+                f"the plan {plan.name!r} needs {name} ({parameter.help}); give it with --set {name}=..."
+            )
+        values[name] = None if value is None else value_of(name, parameter, value)
+    return values
+
+
+def _resolved(plan: Plan, location: tuple[int | str, ...], value: Any, values: Mapping[str, Any]) -> Any:
+    """The value itself, or what the parameter that it names has."""
+    if not (isinstance(value, str) and value.startswith("$")):
+        return value
+    name = value[1:]
+    if name not in values:
+        raise UsageError(f"{_place(plan, location)}: {value!r} names a parameter that the plan does not have")
+    return values[name]
+
+
+def _holds(plan: Plan, phase: PlanPhase, values: Mapping[str, Any]) -> bool:
+    index = plan.phases.index(phase)
+    for name, wanted in phase.when.items():
+        if name not in values:
+            location = ("phases", index, "when", name)
+            raise UsageError(f"{_place(plan, location)}: the plan has no such parameter")
+        if values[name] not in wanted:
+            return False
+    return True
+
+
+def _phase(plan: Plan, index: int, phase: PlanPhase, values: Mapping[str, Any]) -> Phase:
+    keys = {"kind": phase.kind, **(phase.model_extra or {})}
+    resolved = {key: _resolved(plan, ("phases", index, key), value, values) for key, value in keys.items()}
+    try:
+        made: Phase = _PHASE.validate_python(
+            {key: value for key, value in resolved.items() if value is not None}
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        # The first part of the location is the kind, by which the models are told apart.
+        location = ("phases", index, *first["loc"][1:])
+        what = "is not a key of this phase" if first["type"] == "extra_forbidden" else first["msg"]
+        raise UsageError(
+            f"{_place(plan, location)}: {what} (it is {first['input']!r}); docs/job.md has the keys"
+        ) from error
+    return made
+
+
+def _rules(plan: Plan, values: Mapping[str, Any]) -> list[Rule]:
+    made = []
+    for index, rule in enumerate(plan.judgement.rules):
+        limits = {
+            key: _resolved(plan, ("judgement", "rules", index, key), getattr(rule, key), values)
+            for key in _LIMITS
+        }
+        if any(limit is not None for limit in limits.values()):
+            made.append(rule.model_copy(update=limits))
+    return made
+
+
+def _place(plan: Plan, location: tuple[int | str, ...]) -> str:
+    path = plan.origin
+    text: str | None = None
+    if path is not None and Path(path).is_file():
+        text = path.read_text(encoding="utf-8")
+    return place(path, text, location)

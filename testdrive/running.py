@@ -1,0 +1,105 @@
+"""Running a bound plan on drives, one after the other, and reading what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from testdrive.engine import run_job
+from testdrive.errors import Interrupted, TestdriveError
+from testdrive.job import DriveRequest, Job
+from testdrive.plans import BoundPlan, Verdict, judge
+from testdrive.plans.judgement import metric_at
+from testdrive.progress import Display
+
+#: Makes the display for a drive, of which it gets the URI.
+Show = Callable[[str], Display]
+
+
+@dataclass(frozen=True)
+class Target:
+    """One drive of a run: where it is, the consent to write to it, and its recording."""
+
+    uri: str
+    erase: str | None
+    recording: Path
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a run is carried out, whatever its plan. None leaves it to the engine."""
+
+    erase_signatures: bool = False
+    io_timeout_s: float | None = None
+    on_error: Literal["stop", "continue"] | None = None
+
+
+@dataclass
+class Result:
+    """What came of one drive: a summary where something was recorded, an error where it did not go well."""
+
+    target: Target
+    summary: dict[str, Any] | None = None
+    verdict: Verdict = field(default_factory=lambda: Verdict("none", []))
+    error: TestdriveError | None = None
+
+    def to_json_object(self, metrics: Sequence[str]) -> dict[str, Any]:
+        """As ``--json`` prints it, with the metrics of these names."""
+        summary = self.summary or {}
+        return {
+            "drive": self.target.uri,
+            "recording": str(self.target.recording) if self.summary is not None else None,
+            "status": (summary.get("recording") or {}).get("status"),
+            "error": str(self.error) if self.error else None,
+            "metrics": {name: metric_at(summary, name) for name in metrics},
+            "verdict": self.verdict.to_json_object(),
+        }
+
+
+def run_on(bound: BoundPlan, targets: Sequence[Target], options: RunOptions, show: Show) -> list[Result]:
+    """Run the plan on each drive in turn. A drive that fails does not stop the next; a signal does."""
+    results = []
+    for target in targets:
+        result = run_one(bound, target, options, show)
+        results.append(result)
+        if isinstance(result.error, Interrupted):
+            break
+    return results
+
+
+def run_one(bound: BoundPlan, target: Target, options: RunOptions, show: Show) -> Result:
+    """Run the plan on one drive, then read what was recorded, also of a run that failed."""
+    job = Job(
+        drive=DriveRequest(uri=target.uri, erase=target.erase, erase_signatures=options.erase_signatures),
+        output=target.recording,
+        io_timeout_s=options.io_timeout_s,
+        on_error=options.on_error,
+        phases=bound.phases,
+    )
+    result = Result(target)
+    target.recording.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with show(target.uri) as display:
+            run_job(job, display)
+    except TestdriveError as error:
+        result.error = error
+    if target.recording.exists():
+        _read(bound, result)
+    return result
+
+
+def _read(bound: BoundPlan, result: Result) -> None:
+    # A second's worth of imports, made while nobody waits for the first word of a run.
+    from testdrive.metrics import write_summary
+    from testdrive.recording import Recording
+
+    try:
+        with Recording.open(result.target.recording) as recording:
+            result.summary = write_summary(recording)
+    except TestdriveError as error:
+        # Why the run failed says more than why its recording cannot be read.
+        result.error = result.error or error
+        return
+    result.verdict = judge(bound.rules, result.summary)
