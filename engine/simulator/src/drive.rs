@@ -1,0 +1,267 @@
+//! The drive: the queue of its interface, and the way of each command through its parts.
+
+mod read;
+mod write;
+
+use crate::buffer::WriteBuffer;
+use crate::command::{status_of, touched_pages, whole_pages};
+use crate::events::{Action, Events};
+use crate::firmware::Firmware;
+use crate::mapping::Mapping;
+use crate::model::Model;
+use crate::nand::Nand;
+use crate::server::{transfer_ns, Server};
+use serde::Serialize;
+use std::collections::VecDeque;
+use testdrive_core::{Command, Completion, Opcode};
+use write::{AfterBarrier, Barrier, WaitingWrite};
+
+/// What the drive's parts did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// NAND pages sensed for reads.
+    pub nand_reads: u64,
+    /// Pages that reads found in the write buffer.
+    pub buffered_pages_read: u64,
+    /// Pages that reads found to hold nothing.
+    pub unmapped_pages_read: u64,
+    /// Units programmed, or waiting to be, for data of the host.
+    pub host_programs: u64,
+    /// Units programmed, or waiting to be, for what reclaiming costs.
+    pub reclaim_programs: u64,
+    /// Work of trims that was accepted and is not yet done, in firmware time.
+    pub trim_owed_ns: i64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct InFlight {
+    command: Command,
+    status: i32,
+    /// Groups of pages of a read still to come from the NAND.
+    groups_left: u32,
+}
+
+/// A modelled drive, in virtual time.
+///
+/// Its clock is what the caller says: nanoseconds from any origin, negative ones too. To let time pass, ask for
+/// completions up to a time; to jump to the next one, ask up to `i64::MAX`.
+///
+/// ```
+/// use testdrive_core::{Command, Flags, Opcode};
+/// use testdrive_simulator::{Model, SimulatedDrive};
+///
+/// let mut drive = SimulatedDrive::new(Model::builtin("enterprise-mixed")?);
+/// let read = Command { offset_bytes: 0, length_bytes: 4096, opcode: Opcode::Read, flags: Flags::NONE };
+/// drive.submit(0, 0, &read);
+/// let completion = drive.pop_completed(i64::MAX).expect("one command is in flight");
+/// assert_eq!((completion.slot, completion.status), (0, 0));
+/// # Ok::<(), testdrive_simulator::ModelError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct SimulatedDrive {
+    model: Model,
+    now_ns: i64,
+    events: Events,
+    slots: Vec<Option<InFlight>>,
+    in_flight: usize,
+    in_drive: u32,
+    waiting_in_host: VecDeque<u32>,
+    firmware: Firmware,
+    link_in: Server,
+    link_out: Server,
+    mapping: Mapping,
+    buffer: WriteBuffer,
+    waiting_writes: VecDeque<WaitingWrite>,
+    barriers: VecDeque<Barrier>,
+    /// Units that reclaiming still has to program, as a fraction of one.
+    reclaim_owed_units: f64,
+    nand: Nand,
+    completed: VecDeque<Completion>,
+    buffered_pages_read: u64,
+    unmapped_pages_read: u64,
+}
+
+impl SimulatedDrive {
+    /// A drive of this model, before its first command.
+    pub fn new(model: Model) -> SimulatedDrive {
+        let parameters = model.parameters();
+        SimulatedDrive {
+            now_ns: i64::MIN,
+            events: Events::default(),
+            slots: Vec::new(),
+            in_flight: 0,
+            in_drive: 0,
+            waiting_in_host: VecDeque::new(),
+            firmware: Firmware::new(parameters),
+            link_in: Server::default(),
+            link_out: Server::default(),
+            mapping: Mapping::new(parameters),
+            buffer: WriteBuffer::new(parameters),
+            waiting_writes: VecDeque::new(),
+            barriers: VecDeque::new(),
+            reclaim_owed_units: 0.0,
+            nand: Nand::new(parameters),
+            completed: VecDeque::new(),
+            buffered_pages_read: 0,
+            unmapped_pages_read: 0,
+            model,
+        }
+    }
+
+    /// What the drive is a model of.
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Commands submitted and not yet completed.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// What the drive's parts did so far.
+    pub fn counters(&self) -> Counters {
+        Counters {
+            nand_reads: self.nand.reads,
+            buffered_pages_read: self.buffered_pages_read,
+            unmapped_pages_read: self.unmapped_pages_read,
+            host_programs: self.nand.host_programs,
+            reclaim_programs: self.nand.reclaim_programs,
+            trim_owed_ns: self.firmware.owed_ns(),
+        }
+    }
+
+    /// Hands a command to the drive. Completions are named by the slot; small numbers keep the table of slots small.
+    ///
+    /// # Panics
+    /// When time would run backwards (`now_ns` before a submission or a completion already seen), or the slot is in flight.
+    pub fn submit(&mut self, now_ns: i64, slot: u32, command: &Command) {
+        assert!(now_ns >= self.now_ns, "a command was submitted at {now_ns} ns, after {} ns", self.now_ns);
+        // What the drive does by itself until now comes first, however the caller asked for completions in between.
+        while let Some((event_ns, action)) = self.events.pop(now_ns) {
+            self.act(event_ns, action);
+        }
+        self.now_ns = now_ns;
+        let index = slot as usize;
+        if index >= self.slots.len() {
+            self.slots.resize(index + 1, None);
+        }
+        let status = status_of(command, self.model.parameters());
+        let entry = InFlight { command: *command, status, groups_left: 0 };
+        assert!(self.slots[index].replace(entry).is_none(), "slot {slot} was submitted while in flight");
+        self.in_flight += 1;
+        if self.in_drive < self.model.parameters().queue_depth {
+            self.admit(now_ns, slot);
+        } else {
+            self.waiting_in_host.push_back(slot);
+        }
+    }
+
+    /// A time before which nothing completes unless more is submitted, or `None` where nothing is in flight.
+    ///
+    /// It is the time of the drive's next step, which need not be a completion: after asking up to this time and getting
+    /// none, ask again.
+    pub fn next_completion_ns(&self) -> Option<i64> {
+        match self.completed.front() {
+            Some(completion) => Some(completion.complete_ns),
+            None if self.in_flight == 0 => None,
+            None => self.events.next_ns(),
+        }
+    }
+
+    /// The next completion at `until_ns` or before: in the order of time, and those of one time always in the same order.
+    ///
+    /// The drive's clock moves to the completion, or else to the last step until then; nothing may be submitted before it.
+    pub fn pop_completed(&mut self, until_ns: i64) -> Option<Completion> {
+        // Without commands in flight the drive's own work can wait for the next submission.
+        while self.completed.is_empty() && self.in_flight > 0 {
+            let (event_ns, action) = self.events.pop(until_ns)?;
+            self.act(event_ns, action);
+        }
+        if self.completed.front()?.complete_ns > until_ns {
+            return None;
+        }
+        self.completed.pop_front()
+    }
+
+    fn act(&mut self, now_ns: i64, action: Action) {
+        self.now_ns = now_ns;
+        match action {
+            Action::ReadDecoded(slot) => self.read(slot),
+            Action::Sensed(plane) => self.nand.sensed(now_ns, plane, &mut self.events),
+            Action::GroupTransferred(slot) => self.group_transferred(slot),
+            Action::WriteArrived(slot) => self.write_arrived(slot),
+            Action::MetadataDecoded(slot) => self.metadata_decoded(slot),
+            Action::ChunkTransferred(die) => self.nand.chunk_transferred(now_ns, die, &mut self.events),
+            Action::Programmed(die) => self.programmed(die),
+            Action::TrimSlice => {
+                if let Some(next_ns) = self.firmware.work_on_trims(now_ns) {
+                    self.events.schedule(next_ns, Action::TrimSlice);
+                }
+            }
+            Action::Completed(slot) => self.complete(slot),
+        }
+    }
+
+    /// Takes a command from the host into the drive.
+    fn admit(&mut self, now_ns: i64, slot: u32) {
+        self.in_drive += 1;
+        let InFlight { command, status, .. } = self.command(slot);
+        let pages = touched_pages(&command);
+        let count = pages.end - pages.start;
+        let parameters = self.model.parameters();
+        let (at_ns, action) = match command.opcode {
+            _ if status != 0 => {
+                (self.firmware.metadata(now_ns) + parameters.acknowledge_ns, Action::Completed(slot))
+            }
+            Opcode::Read => {
+                (self.firmware.read(now_ns, count) + parameters.read_pipeline_ns, Action::ReadDecoded(slot))
+            }
+            Opcode::Write => {
+                let decoded_ns = self.firmware.write(now_ns, count);
+                let link_ns = transfer_ns(command.length_bytes, parameters.host_link_bytes_per_s);
+                (self.link_in.serve(decoded_ns, link_ns), Action::WriteArrived(slot))
+            }
+            Opcode::Trim => (self.firmware.trim(now_ns, count), Action::MetadataDecoded(slot)),
+            Opcode::Flush | Opcode::WriteZeroes => {
+                (self.firmware.metadata(now_ns), Action::MetadataDecoded(slot))
+            }
+        };
+        self.events.schedule(at_ns, action);
+    }
+
+    fn metadata_decoded(&mut self, slot: u32) {
+        let command = self.command(slot).command;
+        if command.opcode == Opcode::Flush {
+            return self.await_durability(slot, AfterBarrier::Acknowledge);
+        }
+        let pages = touched_pages(&command);
+        if command.opcode == Opcode::Trim && self.firmware.owe_for_trim(pages.end - pages.start) {
+            self.events.schedule(self.now_ns, Action::TrimSlice);
+        }
+        self.mapping.unmap(whole_pages(&command));
+        self.acknowledge(slot);
+    }
+
+    fn acknowledge(&mut self, slot: u32) {
+        let at_ns = self.now_ns + self.model.parameters().acknowledge_ns;
+        self.events.schedule(at_ns, Action::Completed(slot));
+    }
+
+    fn complete(&mut self, slot: u32) {
+        let entry = self.slots[slot as usize].take().expect("a command that completes is in flight");
+        self.completed.push_back(Completion { slot, complete_ns: self.now_ns, status: entry.status });
+        self.in_flight -= 1;
+        self.in_drive -= 1;
+        if let Some(next) = self.waiting_in_host.pop_front() {
+            self.admit(self.now_ns, next);
+        }
+    }
+
+    fn command(&self, slot: u32) -> InFlight {
+        self.slots[slot as usize].expect("an event is of a command in flight")
+    }
+
+    fn command_mut(&mut self, slot: u32) -> &mut InFlight {
+        self.slots[slot as usize].as_mut().expect("an event is of a command in flight")
+    }
+}

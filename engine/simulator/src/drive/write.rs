@@ -1,0 +1,130 @@
+//! The way of a write: into the buffer, from there to the NAND, and what waits for that.
+
+use super::SimulatedDrive;
+use crate::command::touched_pages;
+use crate::nand::Program;
+use crate::PAGE_BYTES;
+use std::ops::Range;
+use testdrive_core::Flags;
+
+/// A write that waits for places in the buffer.
+#[derive(Clone, Debug)]
+pub(super) struct WaitingWrite {
+    slot: u32,
+    pages: Range<u64>,
+}
+
+/// A command that waits until so many units were programmed without a gap.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Barrier {
+    units: u64,
+    slot: u32,
+    then: AfterBarrier,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum AfterBarrier {
+    Acknowledge,
+    /// A write with PREFLUSH goes to the buffer only now.
+    Write,
+}
+
+impl SimulatedDrive {
+    pub(super) fn write_arrived(&mut self, slot: u32) {
+        if self.command(slot).command.flags.contains(Flags::PREFLUSH) {
+            self.await_durability(slot, AfterBarrier::Write);
+        } else {
+            self.buffer_write(slot);
+        }
+    }
+
+    fn buffer_write(&mut self, slot: u32) {
+        let pages = touched_pages(&self.command(slot).command);
+        self.waiting_writes.push_back(WaitingWrite { slot, pages });
+        self.fill_buffer();
+    }
+
+    /// Gives places in the buffer to waiting writes, in their order, as far as there is room.
+    fn fill_buffer(&mut self) {
+        while let Some(write) = self.waiting_writes.front_mut() {
+            if !write.pages.is_empty() && !self.buffer.has_room() {
+                return;
+            }
+            let slot = write.slot;
+            match write.pages.next() {
+                Some(page) => self.buffer_page(page),
+                None => {
+                    self.waiting_writes.pop_front();
+                    self.write_buffered(slot);
+                }
+            }
+        }
+    }
+
+    fn buffer_page(&mut self, page: u64) {
+        let parameters = self.model.parameters();
+        let programs = if self.mapping.map(page) {
+            parameters.programs_per_overwritten_page
+        } else {
+            parameters.programs_per_new_page
+        };
+        self.reclaim_owed_units +=
+            (programs - 1.0) * PAGE_BYTES as f64 / parameters.program_unit_bytes as f64;
+        if self.buffer.take_in(page) {
+            self.program_unit();
+        }
+    }
+
+    fn write_buffered(&mut self, slot: u32) {
+        if self.command(slot).command.flags.contains(Flags::FUA) {
+            self.await_durability(slot, AfterBarrier::Acknowledge);
+        } else {
+            self.acknowledge(slot);
+        }
+    }
+
+    /// Sends what the buffer has gathered to the NAND, behind what reclaiming has to program first to make room for it.
+    fn program_unit(&mut self) {
+        let Some(unit) = self.buffer.close_unit() else { return };
+        while self.reclaim_owed_units >= 1.0 {
+            self.reclaim_owed_units -= 1.0;
+            self.nand.program(self.now_ns, Program::Reclaim, &mut self.events);
+        }
+        self.nand.program(self.now_ns, Program::Host(unit), &mut self.events);
+    }
+
+    pub(super) fn programmed(&mut self, die: u32) {
+        let Program::Host(unit) = self.nand.programmed(self.now_ns, die, &mut self.events) else { return };
+        self.buffer.programmed(unit);
+        while let Some(barrier) = self.barriers.front().copied() {
+            if barrier.units > self.buffer.durable_units() {
+                break;
+            }
+            self.barriers.pop_front();
+            self.pass_barrier(barrier.slot, barrier.then);
+        }
+        self.fill_buffer();
+    }
+
+    /// Lets a command wait until all that the buffer took in is durable: on a drive without power-loss protection, until it
+    /// is programmed, for which a unit is closed before it is full.
+    pub(super) fn await_durability(&mut self, slot: u32, then: AfterBarrier) {
+        if self.model.parameters().power_loss_protection {
+            return self.pass_barrier(slot, then);
+        }
+        self.program_unit();
+        let units = self.buffer.closed_units();
+        if units == self.buffer.durable_units() {
+            self.pass_barrier(slot, then);
+        } else {
+            self.barriers.push_back(Barrier { units, slot, then });
+        }
+    }
+
+    fn pass_barrier(&mut self, slot: u32, then: AfterBarrier) {
+        match then {
+            AfterBarrier::Acknowledge => self.acknowledge(slot),
+            AfterBarrier::Write => self.buffer_write(slot),
+        }
+    }
+}

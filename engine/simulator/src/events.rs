@@ -1,0 +1,108 @@
+//! What happens next: future events in time order, and those of one time in the order in which they were scheduled.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// Something that happens inside the drive at a moment known in advance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// The firmware is done with the read of this slot.
+    ReadDecoded(u32),
+    /// This plane has sensed the NAND page that it was reading.
+    Sensed(u32),
+    /// The channel has moved one group of pages of the read of this slot.
+    GroupTransferred(u32),
+    /// The data of the write of this slot has crossed the host link.
+    WriteArrived(u32),
+    /// The firmware is done with the flush, trim or write-zeroes of this slot.
+    MetadataDecoded(u32),
+    /// The channel has moved one chunk of what this die is about to program.
+    ChunkTransferred(u32),
+    /// This die has programmed its unit.
+    Programmed(u32),
+    /// It is time for the next slice of the work that trims left behind.
+    TrimSlice,
+    /// The host sees the completion of this slot.
+    Completed(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Event {
+    time_ns: i64,
+    order: u64,
+    action: Action,
+}
+
+impl Event {
+    /// Time first, then the order of scheduling, as one number: it compares in one step, and no two events are equal.
+    fn key(&self) -> u128 {
+        u128::from(self.time_ns.cast_unsigned() ^ (1 << 63)) << 64 | u128::from(self.order)
+    }
+}
+
+impl Ord for Event {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl PartialOrd for Event {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The queue of events.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Events {
+    heap: BinaryHeap<Reverse<Event>>,
+    scheduled: u64,
+}
+
+impl Events {
+    /// Lets `action` happen at `time_ns`.
+    #[inline]
+    pub(crate) fn schedule(&mut self, time_ns: i64, action: Action) {
+        self.heap.push(Reverse(Event { time_ns, order: self.scheduled, action }));
+        self.scheduled += 1;
+    }
+
+    /// When the next event is.
+    #[inline]
+    pub(crate) fn next_ns(&self) -> Option<i64> {
+        self.heap.peek().map(|event| event.0.time_ns)
+    }
+
+    /// Takes the next event if it is at `until_ns` or before.
+    #[inline]
+    pub(crate) fn pop(&mut self, until_ns: i64) -> Option<(i64, Action)> {
+        if self.next_ns()? > until_ns {
+            return None;
+        }
+        self.heap.pop().map(|event| (event.0.time_ns, event.0.action))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_in_time_order_and_ties_in_the_order_of_scheduling() {
+        let mut events = Events::default();
+        for (time_ns, slot) in [(5, 0), (-3, 1), (5, 2), (0, 3), (5, 4)] {
+            events.schedule(time_ns, Action::Completed(slot));
+        }
+        let order: Vec<_> = std::iter::from_fn(|| events.pop(i64::MAX)).collect();
+        let expected = [(-3, 1), (0, 3), (5, 0), (5, 2), (5, 4)];
+        assert_eq!(order, expected.map(|(time_ns, slot)| (time_ns, Action::Completed(slot))));
+    }
+
+    #[test]
+    fn what_is_later_than_asked_for_stays() {
+        let mut events = Events::default();
+        events.schedule(10, Action::TrimSlice);
+        assert_eq!(events.pop(9), None);
+        assert_eq!(events.pop(10), Some((10, Action::TrimSlice)));
+    }
+}

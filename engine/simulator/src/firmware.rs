@@ -1,0 +1,113 @@
+//! One processor that serves every command, and the work that trims leave it with.
+
+use crate::parameters::{Parameters, TrimMode};
+use crate::server::Server;
+
+/// The processor: commands are served one at a time, in the order in which the drive took them.
+#[derive(Clone, Debug)]
+pub(crate) struct Firmware {
+    processor: Server,
+    read_ns: i64,
+    read_page_ns: i64,
+    write_ns: i64,
+    write_page_ns: i64,
+    metadata_ns: i64,
+    trims: TrimWork,
+}
+
+/// What trims cost and what is still to be done for them.
+#[derive(Clone, Debug)]
+struct TrimWork {
+    mode: TrimMode,
+    per_range_ns: i64,
+    per_page_ns: i64,
+    slice_ns: i64,
+    share: f64,
+    /// Accepted and not yet worked off.
+    owed_ns: i64,
+    /// Whether a slice is scheduled, so that one chain of slices works off what any number of trims left.
+    scheduled: bool,
+}
+
+impl Firmware {
+    pub(crate) fn new(parameters: &Parameters) -> Firmware {
+        Firmware {
+            processor: Server::default(),
+            read_ns: parameters.firmware_read_ns,
+            read_page_ns: parameters.firmware_read_page_ns,
+            write_ns: parameters.firmware_write_ns,
+            write_page_ns: parameters.firmware_write_page_ns,
+            metadata_ns: parameters.firmware_metadata_ns,
+            trims: TrimWork {
+                mode: parameters.trim_mode,
+                per_range_ns: parameters.trim_per_range_ns,
+                per_page_ns: parameters.trim_per_page_ns,
+                slice_ns: parameters.trim_slice_ns,
+                share: parameters.trim_share,
+                owed_ns: 0,
+                scheduled: false,
+            },
+        }
+    }
+
+    /// Takes a read of so many pages; returns when the firmware is done with it. The same of the others below.
+    #[inline]
+    pub(crate) fn read(&mut self, now_ns: i64, pages: u64) -> i64 {
+        self.processor.serve(now_ns, work_ns(self.read_ns, self.read_page_ns, pages))
+    }
+
+    #[inline]
+    pub(crate) fn write(&mut self, now_ns: i64, pages: u64) -> i64 {
+        self.processor.serve(now_ns, work_ns(self.write_ns, self.write_page_ns, pages))
+    }
+
+    /// A command without data.
+    pub(crate) fn metadata(&mut self, now_ns: i64) -> i64 {
+        self.processor.serve(now_ns, self.metadata_ns)
+    }
+
+    pub(crate) fn trim(&mut self, now_ns: i64, pages: u64) -> i64 {
+        let service_ns = match self.trims.mode {
+            TrimMode::Free | TrimMode::Background => self.metadata_ns,
+            TrimMode::Firmware => work_ns(self.trims.per_range_ns, self.trims.per_page_ns, pages),
+        };
+        self.processor.serve(now_ns, service_ns)
+    }
+
+    /// Notes the work that a trim, now accepted, leaves for later; true where a first slice of it is to be scheduled.
+    pub(crate) fn owe_for_trim(&mut self, pages: u64) -> bool {
+        let trims = &mut self.trims;
+        if trims.mode != TrimMode::Background {
+            return false;
+        }
+        let work = work_ns(trims.per_range_ns, trims.per_page_ns, pages);
+        trims.owed_ns = trims.owed_ns.saturating_add(work);
+        trims.owed_ns > 0 && !std::mem::replace(&mut trims.scheduled, true)
+    }
+
+    /// Works on trims for one slice, behind the commands that came before it; returns when the next slice is due, if one is.
+    ///
+    /// Slices come so often that trims get their share of the firmware, and never before the last one was served: a firmware
+    /// that is busy with commands works off less, not ever more slices in a row.
+    pub(crate) fn work_on_trims(&mut self, now_ns: i64) -> Option<i64> {
+        let trims = &mut self.trims;
+        let slice_ns = trims.slice_ns.min(trims.owed_ns);
+        trims.owed_ns -= slice_ns;
+        let served_ns = self.processor.serve(now_ns, slice_ns);
+        trims.scheduled = trims.owed_ns > 0;
+        trims.scheduled.then(|| served_ns.max(now_ns + (slice_ns as f64 / trims.share) as i64))
+    }
+
+    /// Work that trims left and that is not yet done, in firmware time.
+    pub(crate) fn owed_ns(&self) -> i64 {
+        self.trims.owed_ns
+    }
+}
+
+/// The time of one command. Saturates far beyond any run, for a trim of a whole large drive at a high cost a page.
+#[inline]
+fn work_ns(once_ns: i64, page_ns: i64, pages: u64) -> i64 {
+    const LONGEST_NS: i64 = i64::MAX >> 12;
+    let pages = i64::try_from(pages).unwrap_or(i64::MAX);
+    page_ns.saturating_mul(pages).saturating_add(once_ns).min(LONGEST_NS)
+}
