@@ -14,3 +14,9 @@ sys.path[:0] = [str(_TESTS.parent), str(_TESTS / "python")]
 def pytest_configure(config: pytest.Config) -> None:
     # Ibis calls a function of DuckDB that DuckDB renamed; nothing here can change that.
     config.addinivalue_line("filterwarnings", "ignore:fetch_arrow_table:DeprecationWarning:ibis")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    from support import pytest_terminal_summary as count_missing
+
+    count_missing(terminalreporter)

@@ -11,9 +11,6 @@ from collections.abc import Sequence
 
 from testdrive.errors import Interrupted, TestdriveError
 
-#: What the framework returns when Ctrl-C reached it.
-_KEYBOARD_INTERRUPT_STATUS = 130
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status; what went wrong is one message on standard error.
@@ -31,11 +28,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from testdrive.cli.application import app
-
     debugging = bool(os.environ.get("TESTDRIVE_DEBUG"))
     try:
-        returned = app(args=arguments, prog_name="testdrive", standalone_mode=False)
+        return _invoke(arguments)
     except TestdriveError as error:
         if debugging:
             raise
@@ -50,13 +45,24 @@ def _run(arguments: list[str]) -> int:
         place = f"{error.filename}: " if error.filename else ""
         return _fail(f"{place}{error.strerror or error}", TestdriveError.exit_status)
     except Exception as error:
-        # Errors of usage are classes of the command-line framework, of which some versions have copies of
-        # their own.
+        # Errors of usage are the framework's own classes, in some of its versions private ones.
         if debugging or not hasattr(error, "format_message"):
             raise
         return _fail(_usage_message(error), TestdriveError.exit_status)
-    if returned == _KEYBOARD_INTERRUPT_STATUS:
-        return _fail("interrupted", Interrupted.exit_status)
+
+
+def _invoke(arguments: list[str]) -> int:
+    """Parse and run, without the framework's own `main`, which would answer errors in its way."""
+    import typer
+
+    from testdrive.cli.application import app
+
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("testdrive", arguments) as context:
+            returned = command.invoke(context)
+    except typer.Exit as exit_:
+        return exit_.exit_code
     return returned if isinstance(returned, int) else 0
 
 

@@ -82,8 +82,8 @@ def place(path: Path | None, text: str | None, location: Sequence[int | str]) ->
 def _unknown(name: str) -> str:
     names = built_in_names()
     near = difflib.get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(names)}"
-    return f"there is no plan {name!r}; {hint} A plan of your own is given as FILE.toml"
+    hint = f"perhaps {near[0]!r}" if near else f"built in are {', '.join(names)}"
+    return f"there is no plan {name!r}; {hint}. A plan of your own is given as FILE.toml"
 
 
 def _explained(path: Path, text: str, error: ValidationError) -> str:
