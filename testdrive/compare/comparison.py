@@ -19,6 +19,7 @@ from testdrive.report.page import frame, write_page
 from testdrive.report.plots import latency_section, offsets_section, percentiles_section
 from testdrive.report.rows import Row, row
 from testdrive.report.tables import write_tables
+from testdrive.report.trims import trims_table
 from testdrive.report.view import Views, look
 
 COMPARISON_NAME = "index.html"
@@ -93,7 +94,7 @@ def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> 
         verdict_box(subjects, rows),
         html.section("decision", "Drives side by side", decision_table(subjects, rows)),
         warnings_box(subjects, lineup.notes),
-        latency_section(views),
+        latency_section(views, trims_table(subjects)),
         percentiles_section(views),
         ratios_section(ratios),
         offsets_section(views),
@@ -112,5 +113,8 @@ def _lead(lineup: Lineup, rows: Sequence[Row]) -> str:
     said = f"{lineup.source_name or 'A workload'} ({words.plural(chosen['ios'], 'I/O')} over {units.time(span)}) was replayed"
     said += f" {' or '.join(pacings)}" if pacings else ""
     said += f" on {words.plural(len(drives), 'drive')}"
-    said += f", {' or '.join(words.LBA_MODES.get(mode, mode) for mode in modes)}" if modes else ""
+    if len(modes) == 1:
+        said += f", {words.LBA_MODES.get(modes[0], modes[0])}"
+    elif modes:
+        said += f", with different modes of placing addresses ({words.listed(modes)}; see the run conditions)"
     return said + "; every I/O was recorded."

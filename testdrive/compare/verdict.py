@@ -18,17 +18,15 @@ def verdict_box(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
     """Return the box that stands first on the page."""
     pairs = [(subject, row) for subject, row in zip(subjects, rows, strict=True) if row["role"] == "drive"]
     pairs.sort(key=lambda pair: rank(pair[1]))
-    original = next((row for row in rows if row["role"] == "original"), None)
+    pairs += [(subject, row) for subject, row in zip(subjects, rows, strict=True) if row["role"] == "original"]
     items = [
-        html.tag(
-            "li", html.tag("strong", name_cell(subject, identity=False)), " ", mark(row), ". ", sentences(row), beside(row, original)
-        )
+        html.tag("li", html.tag("strong", name_cell(subject, identity=False)), " ", mark(row), ". ", sentences(row))
         for subject, row in pairs
     ]
     return html.tag(
         "section",
         html.tag("h2", "Which drive handles this workload"),
-        html.tag("p", headline([row for _, row in pairs]), class_="headline"),
+        html.tag("p", headline([row for _, row in pairs if row["role"] == "drive"]), class_="headline"),
         html.tag("ul", *items),
         html.tag("p", _LIMITS, class_="note"),
         class_="verdict",
@@ -83,15 +81,3 @@ def _slowest(calm: Sequence[Row], best: Row) -> str:
     if len(calm) == 1:
         return f" (slowest I/O {units.time(best['peak_latency_ns'])})"
     return f"; {best['name']} has the least slowest I/O, {units.time(best['peak_latency_ns'])}"
-
-
-def beside(row: Row, original: Row | None) -> str:
-    """Return how a drive's baseline and peak stand to the original's, where both have them."""
-    if original is None:
-        return ""
-    said = []
-    for key, noun in (("baseline_latency_ns", "baseline"), ("peak_latency_ns", "slowest I/O")):
-        mine, theirs = row[key], original[key]
-        if mine and theirs:
-            said.append(f"{noun} {units.number(mine / theirs, 2)}×")
-    return f" Against the original: {words.listed(said)}." if said else ""

@@ -14,17 +14,15 @@ from testdrive.report.verdict import mark
 STALLS_NS = (10_000_000, 100_000_000)
 HEAD: tuple[Node, ...] = (
     "Drive",
-    "Verdict",
     "Baseline latency",
-    "Peak latency (when)",
+    "Peak latency",
     "Peak recovery",
     "Service p50",
     "p99",
     "p99.9",
     "p99.99",
     "Response p99.9",
-    "Time stalled > 10 ms",
-    "> 100 ms",
+    "Time stalled",
     "I/Os",
     "Errors",
     "Fidelity",
@@ -52,7 +50,7 @@ def decision_table(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
                     "li",
                     "Response p99.9: as service p99.9, but from when the workload wanted the I/O: it holds the wait before a late submission too.",
                 ),
-                html.tag("li", "Time stalled: the share of the run during which the oldest I/O in flight was older than that."),
+                html.tag("li", "Time stalled: the share of the run during which the oldest I/O in flight was older than 10 ms, and than 100 ms."),
                 html.tag("li", "Fidelity: whether the replay was the same workload; the reasons where it was not."),
             ),
         ),
@@ -62,18 +60,38 @@ def decision_table(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
 def _cells(subject: Subject, row: Row) -> list[Node]:
     late = row["response_p99_9_ns"]
     return [
-        name_cell(subject),
-        mark(row),
-        words.baseline(row),
+        html.join(name_cell(subject), html.tag("small", mark(row))),
+        _baseline(row),
         html.join(units.time(row["peak_latency_ns"]), _when(row)),
-        words.recovery(row),
+        _recovery(row),
         *(_or_code(row[f"service_{name}_ns"], row[f"service_{name}_code"]) for name in PERCENTILES),
         _or_code(late, row["response_code"]),
-        *(units.percent(stall_share(row, threshold)) for threshold in STALLS_NS),
+        _stalls(row),
         units.count(row["ios"]),
         units.count(row["errors"]),
         fidelity_mark(row),
     ]
+
+
+def _baseline(row: Row) -> Node:
+    before = row["level_before_burst_ns"]
+    note = html.tag("small", f"{units.time(before)} before the burst") if before is not None else None
+    return html.join(words.baseline(row), note)
+
+
+def _recovery(row: Row) -> Node:
+    limit = row["recovery_more_than_ns"]
+    if limit is None:
+        return words.recovery(row)
+    return html.join(words.code(row["recovery_code"]), html.tag("small", f"> {units.time(limit)}"))
+
+
+def _stalls(row: Row) -> Node:
+    shares = [(threshold, stall_share(row, threshold)) for threshold in STALLS_NS]
+    if all(share is None for _, share in shares):
+        return units.ABSENT
+    parts = [f"{units.percent(share, 2)} > {units.time(threshold).replace('.0', '')}" for threshold, share in shares]
+    return html.join(parts[0], *(html.tag("small", part) for part in parts[1:]))
 
 
 def _when(row: Row) -> Markup | None:

@@ -17,15 +17,15 @@ def fidelity_mark(row: Row) -> Markup:
     """Return the verdict in words and colour, with each reason."""
     verdict = row["fidelity_verdict"]
     if row["role"] == "original":
-        return html.tag("span", "the workload itself")
+        return html.tag("span", units.ABSENT)
     if verdict == "faithful":
         return html.tag("span", "✓ faithful", class_="mark good")
     if verdict == "not_faithful":
-        reasons = "; ".join(str(reason) for reason in row["fidelity_reasons"])
+        reasons = "; ".join(row["fidelity_reasons"])
         return html.join(
             html.tag("span", "✗ not faithful", class_="mark bad"), html.tag("small", reasons) if reasons else None
         )
-    return html.tag("span", "not a replay" if verdict is None else words.code(verdict))
+    return html.tag("span", words.code(verdict or row["fidelity_verdict_code"]))
 
 
 def fidelity_section(subjects: Sequence[Subject], rows: Sequence[Row], views: Views) -> Markup | None:
@@ -61,7 +61,10 @@ def _certificate(subject: Subject, row: Row) -> list[Node]:
     fidelity = dig(subject.summary, "fidelity") or {}
     accounting = subject.accounting
     drift = fidelity.get("drift")
-    late = [units.time(fidelity.get(f"lateness_{name}_ns")) for name in ("p50", "p99", "p99_9", "max")]
+    lateness_code = fidelity.get("lateness_code")
+    late: list[Node] = [units.time(fidelity.get(f"lateness_{name}_ns")) for name in ("p50", "p99", "p99_9", "max")]
+    if lateness_code is not None:
+        late = [html.tag("small", words.code(lateness_code)), *[units.ABSENT] * 3]
     depth = [dig(accounting, f"{name}.mean") for name in ("replay_depth", "source_depth")]
     return [
         name_cell(subject),

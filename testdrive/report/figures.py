@@ -149,7 +149,8 @@ def _draw_latency(panel: Axes, view: View, views: Views) -> None:
     mesh = _mesh(panel, counts, scales.time, (scales.latency, 1_000_000_000), DENSITY, views.latency_count_max())
     middle = (np.arange(scales.windows) + 0.5) * scales.window_ns / 1e9
     panel.plot(middle, view.lines.max_ns / 1e9, color="#c84800", linewidth=0.6, label=f"max of each {scales.window_words}")
-    panel.plot(middle, view.lines.p99_ns / 1e9, color="#b07a00", linewidth=0.7, linestyle=":", label="p99")
+    if np.isfinite(view.lines.p99_ns).any():
+        panel.plot(middle, view.lines.p99_ns / 1e9, color="#7a5200", linewidth=0.7, linestyle=":", label="p99")
     panel.plot(middle, view.lines.mean_ns / 1e9, color="black", linewidth=1.0, label="mean")
     panel.set_yscale("log")
     panel.set_ylim(scales.latency.low / 1e9, scales.latency.high / 1e9)

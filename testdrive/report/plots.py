@@ -27,8 +27,8 @@ def heading(subject: Subject) -> Markup:
     )
 
 
-def latency_section(views: Views) -> Markup:
-    """Return latency against time for each recording, with the trims under it."""
+def latency_section(views: Views, after: Markup | None) -> Markup:
+    """Return latency against time for each recording, with the trims under it, and `after` at its end."""
     shown = [view for view in views.views if view.service or view.latency]
     missing = [view.subject.name for view in views.views if view not in shown]
     opcodes = {name for view in shown for name in view.latency}
@@ -58,6 +58,7 @@ def latency_section(views: Views) -> Markup:
         html.tag("p", f"No completions were recorded for: {', '.join(missing)}.") if missing else None,
         html.tag("div", _choice("density", "Density of", options), class_="choices"),
         *(_latency_plot(view, views) for view in shown),
+        after,
     )
 
 
@@ -109,8 +110,8 @@ def percentiles_section(views: Views) -> Markup:
         html.tag("div", _choice("axis", "Vertical axis", ["nines", "0–100 %"]), class_="choices"),
         html.tag(
             "div",
-            _curve("io-weighted", "IO-weighted", "service time", "share of I/Os at or below"),
-            _curve("latency-weighted", "Latency-weighted", "service time", "share of I/O time at or below"),
+            _curve("io-weighted", "IO-weighted", "service time (log)", "share of I/Os at or below"),
+            _curve("latency-weighted", "Latency-weighted", "service time (log)", "share of I/O time at or below"),
             class_="pair",
         ),
     )
@@ -121,7 +122,7 @@ def lateness_figure(views: Views) -> Markup | None:
     if not any(view.lateness for view in views.views):
         return None
     return _curve(
-        "lateness", "How late I/Os were submitted", "lateness: submission less intended time", "share of I/Os"
+        "lateness", "How late I/Os were submitted", "lateness: submission less intended time (log)", "share of I/Os at or below"
     )
 
 

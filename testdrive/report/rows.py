@@ -15,6 +15,8 @@ DECIDING = (
     "peak_time_ns",
     "recovery_ns",
     "recovery_code",
+    "recovery_more_than_ns",
+    "level_before_burst_ns",
 )
 Row = dict[str, Any]
 
@@ -54,7 +56,9 @@ def row(subject: Subject) -> Row:
         "bursts": dig(summary, "bursts") or [],
         "stall_time": dig(summary, "stall_time"),
         "fidelity_verdict": dig(summary, "fidelity.verdict"),
-        "fidelity_reasons": dig(summary, "fidelity.reasons") or [],
+        "fidelity_verdict_code": dig(summary, "fidelity.verdict_code"),
+        "fidelity_reasons": [reason["message"] for reason in dig(summary, "fidelity.reasons") or []],
+        "excess_near_trims_share": dig(summary, "trim_attribution.excess_share"),
     }
     for name in DECIDING:
         result[name] = dig(summary, name)

@@ -18,6 +18,7 @@ from testdrive.report.rows import Row, row
 from testdrive.report.subject import Subject, names, subject
 from testdrive.report.tables import write_tables
 from testdrive.report.verdict import mark, sentences
+from testdrive.report.trims import trims_table
 from testdrive.report.view import Views, look
 from testdrive.report.workload import workload_section
 
@@ -74,7 +75,7 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
         warnings_box([one]),
         html.section("decision", "Figures", decision_table([one], [figures])),
         workload_section(one),
-        latency_section(views),
+        latency_section(views, trims_table([one])),
         percentiles_section(views),
         offsets_section(views),
         fidelity,

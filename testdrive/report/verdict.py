@@ -38,15 +38,30 @@ def mark(row: Row) -> Markup:
 
 def sentences(row: Row) -> str:
     """Return what is to be said of a recording: its latency, its worst burst, errors, fidelity."""
-    said = [_latency(row)]
+    said = [_latency(row), *_trims(row)]
     if row["errors"]:
         said.append(f"{words.plural(row['errors'], 'I/O')} failed.")
     if row["no_completion"]:
         said.append(f"Of {words.plural(row['no_completion'], 'I/O')} no completion was seen.")
     if row["fidelity_verdict"] == "not_faithful":
-        reasons = "; ".join(str(reason) for reason in row["fidelity_reasons"]) or "see below"
+        reasons = "; ".join(row["fidelity_reasons"])
         said.append(f"Its replay was not faithful ({reasons}), so it was not quite this workload that it took.")
     return " ".join(said)
+
+
+def _trims(row: Row) -> list[str]:
+    share = row["excess_near_trims_share"]
+    if share is None:
+        return []
+    return [
+        f"{units.percent(share, 2)} of that burst's excess latency fell on reads and writes that overlapped a trim or came just after one, "
+        "which is no proof of a cause."
+    ]
+
+
+def _longer(row: Row) -> str:
+    limit = row["recovery_more_than_ns"]
+    return f", more than {units.time(limit)} later" if limit is not None else ""
 
 
 def _latency(row: Row) -> str:
@@ -55,9 +70,12 @@ def _latency(row: Row) -> str:
     if row["peak_latency_ns"] is None:
         return f"No latency is known: {words.code(row['baseline_code'])}."
     if code == "never_recovered":
-        return f"Latency rose and had not come back when the run ended ({words.recovery(row)}); {worst}."
+        before = row["level_before_burst_ns"]
+        level = f" from {units.time(before)}" if before is not None else ""
+        return f"Latency rose{level} and had not come back when the run ended{_longer(row)}; {worst}."
     if code == "unstable" or row["baseline_code"] == "unstable":
-        return f"Latency is never calm for long, so that no baseline can be given; {worst}."
+        lasted = f", in a burst that lasted {units.time(row['recovery_ns'])}" if row["recovery_ns"] is not None else ""
+        return f"Latency is calm for less than half of the time, so that there is no baseline; {worst}{lasted}."
     if code == "saturated":
         return (
             f"It cannot keep up: I/Os come faster than it completes them, without a burst to blame; baseline {words.baseline(row)}, {worst}."

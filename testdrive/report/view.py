@@ -171,6 +171,7 @@ def _subject_payload(view: View) -> dict[str, Any]:
         "offsets": view.offsets,
         "offset_axis": view.offset_axis.payload(),
         "offset_unit": {"bytes": unit_bytes, "name": unit_name},
+        "has_p99": bool(np.isfinite(view.lines.p99_ns).any()),
         "lines": {"mean": view.lines.mean_ns, "p99": view.lines.p99_ns, "max": view.lines.max_ns},
         "trims": view.trims
         and {"bytes": view.trims.trimmed_bytes.astype(float), "outstanding": view.trims.outstanding_max},

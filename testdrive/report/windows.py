@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import ibis
@@ -16,13 +17,18 @@ from testdrive.report.axes import round_up
 
 WINDOW_NS = 100_000_000
 WINDOWS_MAX = 2000
+# With fewer I/Os in a window the element of rank ceil(0.99 n) is its maximum, and says nothing of its own.
+P99_IOS_MIN = 100
 # Buckets of this relative width bound the error of a window's p99 from above by 1/128.
 _BUCKET = math.log1p(1 / 128)
 
 
 @dataclass(frozen=True)
 class LatencyLines:
-    """Mean, p99 and maximum service time of the reads and writes submitted in each window, in ns; NaN where none."""
+    """Mean, p99 and maximum service time of the reads and writes submitted in each window, in ns; NaN where none.
+
+    The p99 is NaN too in a window of fewer than `P99_IOS_MIN` I/Os.
+    """
 
     mean_ns: NDArray[np.float64]
     p99_ns: NDArray[np.float64]
@@ -66,13 +72,14 @@ def latency_lines(recording: Recording, width_ns: int, windows: int) -> LatencyL
     window, ios, sum_ns, max_ns = (found[name][order] for name in ("window", "ios", "sum_ns", "max_ns"))
     mean, p99, maximum = (np.full(windows, np.nan) for _ in range(3))
     starts = np.flatnonzero(np.diff(window, prepend=-1))
-    for start, stop in zip(starts, [*starts[1:], len(window)], strict=True):
+    for start, stop in pairwise([*starts, len(window)]):
         held = np.cumsum(ios[start:stop])
         # Integer arithmetic: 0.99 * n in floating point can land just above a whole rank.
         rank = -(-99 * int(held[-1]) // 100)
         at = window[start]
         mean[at] = sum_ns[start:stop].sum() / held[-1]
-        p99[at] = max_ns[start + np.searchsorted(held, rank)]
+        if held[-1] >= P99_IOS_MIN:
+            p99[at] = max_ns[start + np.searchsorted(held, rank)]
         maximum[at] = max_ns[stop - 1]
     return LatencyLines(mean, p99, maximum)
 
@@ -88,7 +95,9 @@ def trim_lines(recording: Recording, width_ns: int, windows: int) -> TrimLines |
         change=ibis.literal(-1, "int64"),
         size=ibis.literal(0, "int64"),
     )
-    events = ibis.union(starts, ends)
+    # An empty recording's columns are typed as never null, those of files are not: a union wants one type.
+    types = {"at_ns": "int64", "change": "int64", "size": "int64"}
+    events = ibis.union(starts.cast(types), ends.cast(types))
     # At the same instant the completion comes first: one trim following another at once is not two outstanding.
     order = ibis.window(order_by=[events.at_ns, events.change], preceding=None, following=0)
     running = events.mutate(

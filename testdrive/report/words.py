@@ -15,7 +15,13 @@ CODES = {
     "no_completions": "no completions",
     "too_few_samples": "too few I/Os",
     "too_few_blocks": "run too short",
-    "too_few_windows": "run too short",
+    "too_short": "run too short",
+    "closed_loop": "no schedule to be late against",
+    "not_a_replay": "not a replay",
+    "no_span": "run too short",
+    "no_overwrites": "none",
+    "no_trims": "no trims",
+    "no_latency": "no latency above 0",
 }
 ACCOUNTING = (
     ("filtered", "left out by request"),
@@ -50,7 +56,7 @@ def baseline(row: Row) -> str:
 def recovery(row: Row) -> str:
     """Return how long the worst burst lasted, or its code in words: `never recovered (> 62 s)`."""
     if row["recovery_code"] == "never_recovered":
-        limit = row.get("recovery_at_least_ns")
+        limit = row["recovery_more_than_ns"]
         return code("never_recovered") + (f" (> {units.time(limit)})" if limit is not None else "")
     if row["recovery_ns"] is not None:
         return units.time(row["recovery_ns"])

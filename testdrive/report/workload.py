@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from testdrive.report import html, units
+from testdrive.report import html, units, words
 from testdrive.report.html import Markup, Node
 from testdrive.report.rows import dig
 from testdrive.report.subject import Subject
 
+_ALIGNMENTS_SHOWN = ("512", "4096", "65536", "1048576")
+
 
 def workload_section(subject: Subject) -> Markup:
-    """Return the counts by opcode and the characteristics of the workload."""
+    """Return the counts by opcode, the sizes and the characteristics of the workload."""
     counts = dig(subject.summary, "io_counts") or {}
     by_opcode = {name: value for name, value in (counts.get("by_opcode") or {}).items() if value.get("ios")}
+    found = dig(subject.summary, "workload") or {}
     return html.section(
         "workload",
         "What the workload is",
         html.table(
-            ["Opcode", "I/Os", "Share of I/Os", "Bytes", "Share of bytes", "Mean size", "Errors"],
-            [_opcode_cells(name, value, counts) for name, value in by_opcode.items()],
+            ["Opcode", "I/Os", "Share of I/Os", "Bytes", "Share of bytes", "Mean size", "Sequential", "Footprint", "Errors"],
+            [_opcode_cells(name, value, counts, found) for name, value in by_opcode.items()],
             caption="I/Os by opcode",
         ),
-        _characteristics(subject),
+        html.facts(_characteristics(found)),
+        _sizes(found),
     )
 
 
-def _opcode_cells(name: str, value: dict[str, Any], total: dict[str, Any]) -> list[Node]:
+def _opcode_cells(name: str, value: Mapping[str, Any], total: Mapping[str, Any], found: Mapping[str, Any]) -> list[Node]:
     ios, size = value["ios"], value["bytes"]
     return [
         name.replace("_", " "),
@@ -35,21 +40,64 @@ def _opcode_cells(name: str, value: dict[str, Any], total: dict[str, Any]) -> li
         units.size(size),
         units.percent(size / total["bytes"]) if total["bytes"] else units.ABSENT,
         units.size(size / ios),
+        units.percent(dig(found, f"sequential_share_by_opcode.{name}")),
+        units.size(dig(found, f"footprint_bytes.by_opcode.{name}")),
         units.count(value["errors"]),
     ]
 
 
-def _characteristics(subject: Subject) -> Markup | None:
-    found = dig(subject.summary, "workload") or {}
-    pairs = [(name, node) for name, node in _flatten("", found)]
-    return html.facts(pairs) if pairs else None
+def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
+    """Return terms and values; what the source could not tell is left as the code that says why."""
+    def said(path: str, scale: Any, code_path: str = "") -> str:
+        value = dig(found, path)
+        return words.code(dig(found, code_path) if code_path else None) if value is None else str(scale(value))
 
+    def several(parts: list[str]) -> str:
+        return ", ".join(parts)
 
-def _flatten(prefix: str, values: dict[str, Any]) -> list[tuple[str, Node]]:
-    pairs: list[tuple[str, Node]] = []
-    for key, value in values.items():
-        if isinstance(value, dict):
-            pairs += _flatten(f"{prefix}{key} ", value)
-        elif isinstance(value, (int, float)):
-            pairs.append((f"{prefix}{key}", units.number(value)))
+    rates = "rates_code"
+    pairs: list[tuple[str, Node]] = [
+        ("Rate, mean and busiest second", several([f"{said(key, units.count, rates)} IOPS" for key in ("iops_mean", "iops_peak_1s")])),
+        (
+            "Throughput, mean and busiest second",
+            several([said(f"throughput_bytes_per_s_{key}", units.rate, rates) for key in ("mean", "peak_1s")]),
+        ),
+        (
+            "I/Os in flight: mean, p50, p99, max",
+            several([said(f"queue_depth.{key}", units.number, "queue_depth_code") for key in ("mean", "p50", "p99", "max")]),
+        ),
+        ("Sequential share of I/Os", said("sequential_share", units.percent, "sequential_code")),
+        ("Footprint: addresses touched", said("footprint_bytes.total", units.size, "footprint_code")),
+        (
+            "Working set of a minute, largest",
+            said("working_set_per_minute_bytes", lambda sizes: units.size(max(sizes, default=None)), "footprint_code"),
+        ),
+        ("Mean size", said("size_mean_bytes", units.size, "sizes_code")),
+        (
+            "Aligned to",
+            several([f"{units.size(int(key))} {said(f'alignment_share.{key}', units.percent, 'alignment_code')}" for key in _ALIGNMENTS_SHOWN]),
+        ),
+        ("Time between arrivals: mean, p99", several([said(f"interarrival.{key}_ns", units.time, "interarrival_code") for key in ("mean", "p99")])),
+        (
+            "Burstiness: busiest second over mean; dispersion at 1 s, 10 s",
+            several([said(f"burstiness.{key}", units.number, rates) for key in ("peak_to_mean_1s", "index_of_dispersion_1s", "index_of_dispersion_10s")]),
+        ),
+        (
+            "Writes that overwrite, and bytes written between (median)",
+            several([said("overwrite_distance.share", units.percent, "overwrite_distance_code"), said("overwrite_distance.p50_bytes", units.size)]),
+        ),
+        ("Trims, bytes trimmed, median size", several([said("trims.ios", units.count), said("trims.bytes", units.size), said("trims.length_bytes.p50", units.size)])),
+        ("Events lost on recording", said("events_dropped", units.count)),
+    ]
     return pairs
+
+
+def _sizes(found: Mapping[str, Any]) -> Markup | None:
+    frequent = found.get("sizes_most_frequent") or []
+    if not frequent:
+        return None
+    return html.table(
+        ["Size", "I/Os", "Share"],
+        [[units.size(one["length_bytes"]), units.count(one["ios"]), units.percent(one["share"])] for one in frequent],
+        caption="Most frequent sizes",
+    )

@@ -22,7 +22,11 @@ async function draw(element) {
 }
 
 async function drawAll(chosen = plots()) {
-  for (const element of chosen) await draw(element);
+  for (const element of chosen) {
+    await draw(element);
+    // A breath after each, so that the page scrolls and answers while plots further down are still being drawn.
+    await new Promise((resolve) => { setTimeout(resolve, 0); });
+  }
 }
 
 // A zoom in time on one drive is made on all, so that the same scales stay the same.
@@ -56,15 +60,21 @@ function listenToChoices() {
   }
 }
 
+// As the style sheet has it for paper, which is not in force yet when the plots are drawn for it.
+function paperHeight(element) {
+  if (element.dataset.plot === "latency") return element.classList.contains("with-trims") ? 432 : 256;
+  return element.dataset.plot === "offsets" ? 224 : 288;
+}
+
 function listenToPrinting() {
   const opened = [];
   const redraw = () => {
     for (const element of plots()) {
       if (!element.dataset.drawn) continue;
       const { traces, layout } = FIGURES[element.dataset.plot](pageData, element, choices);
-      // Drawn for the width of an A4 sheet laid sideways: nothing redraws once the print has begun.
-      if (printing) Object.assign(layout, { autosize: false, width: element.closest(".pair") ? 480 : 990 });
-      else Object.assign(layout, { autosize: true, width: undefined });
+      // Drawn for the width of an A4 sheet: nothing redraws once the print has begun.
+      if (printing) Object.assign(layout, { autosize: false, width: element.closest(".pair") ? 335 : 690, height: paperHeight(element) });
+      else Object.assign(layout, { autosize: true, width: undefined, height: undefined });
       Plotly.react(element, traces, layout, plotConfig(element.dataset.file));
     }
   };

@@ -72,20 +72,21 @@ function latencyFigure(data, element, choices) {
     const each = data.scales.window_words;
     traces.push(
       lineTrace(data, subject.lines.max, `max of each ${each}`, colour("line-max"), 1, "solid"),
-      lineTrace(data, subject.lines.p99, "p99", colour("line-p99"), 1.2, "dot"),
+      subject.has_p99 && lineTrace(data, subject.lines.p99, "p99", colour("line-p99"), 1.4, "dot"),
       lineTrace(data, subject.lines.mean, "mean", colour("line-mean"), 1.8, "solid"),
     );
   }
   const layout = baseLayout(element);
   const seconds = [data.scales.time.low / 1e9, data.scales.time.high / 1e9];
   const bounds = [Math.log10(data.scales.latency.low / 1e9), Math.log10(data.scales.latency.high / 1e9)];
+  layout.margin.l += narrow ? 6 : 26;
   layout.xaxis = { ...baseAxis("time since the start (s)"), range: seconds };
-  layout.yaxis = { ...latencyAxis("service time"), range: bounds };
+  layout.yaxis = { ...latencyAxis("service time (log)"), range: bounds };
   if (data.scales.trims) {
     layout.yaxis.domain = [0.42, 1];
     layout.xaxis.anchor = "y3";
-    layout.yaxis2 = { ...baseAxis(narrow ? "trimmed" : `trimmed each<br>${data.scales.window_words} (bytes)`), domain: [0.22, 0.37], tickformat: "~s", ticksuffix: "B", nticks: 4, range: [0, data.scales.trimmed_bytes_max * 1.05] };
-    layout.yaxis3 = { ...baseAxis(narrow ? "trims" : "trims<br>outstanding"), domain: [0, 0.15], nticks: 4, range: [0, data.scales.trims_outstanding_max * 1.05] };
+    layout.yaxis2 = { ...baseAxis(narrow ? "bytes" : `bytes trimmed<br>in ${data.scales.window_words}`), domain: [0.22, 0.37], tickformat: "~s", ticksuffix: "B", nticks: 3, range: [0, data.scales.trimmed_bytes_max * 1.05] };
+    layout.yaxis3 = { ...baseAxis(narrow ? "trims" : "trims<br>outstanding"), domain: [0, 0.15], nticks: 3, range: [0, data.scales.trims_outstanding_max * 1.05] };
     traces.push(...trimTraces(data, subject));
   }
   return { traces: traces.filter(Boolean), layout };

@@ -14,7 +14,7 @@ function paint(name) {
 // On paper the style sheet of the screen may still be in force while the script draws, so these are given here too.
 const PAPER = {
   ink: "#000000", quiet: "#444444", paper: "#ffffff", grid: "#dddddd", rule: "#bbbbbb",
-  "density-low": "#d3e3f1", "density-high": "#08306b", "line-max": "#c84800", "line-p99": "#b07a00", "line-mean": "#000000",
+  "density-low": "#d3e3f1", "density-high": "#08306b", "line-max": "#c84800", "line-p99": "#7a5200", "line-mean": "#000000",
 };
 
 function colour(name) {
@@ -36,7 +36,7 @@ function plainText(text) {
 }
 
 function isNarrow(element) {
-  return element.clientWidth < 560;
+  return element.clientWidth < 560 || (printing && element.closest(".pair") !== null);
 }
 
 function baseAxis(title) {
@@ -55,7 +55,7 @@ function baseAxis(title) {
 
 // Seconds with an SI prefix: 10 µs, 1 ms, 2 s, at any zoom.
 function latencyAxis(title) {
-  return { ...baseAxis(title), type: "log", tickformat: "~s", ticksuffix: "s", dtick: 1, minor: { ticks: "outside", ticklen: 2, tickcolor: colour("rule") } };
+  return { ...baseAxis(title), type: "log", exponentformat: "SI", tickformat: "~s", ticksuffix: "s", dtick: 1, minor: { ticks: "outside", ticklen: 2, tickcolor: colour("rule") } };
 }
 
 function baseLayout(element) {

@@ -14,9 +14,9 @@ import builders
 import numpy as np
 
 
-SPAN_S = 60.0
+SPAN_S = 100.0
 RATE_PER_S = 500
-BURSTS_S = (15.0, 30.0, 45.0)
+BURSTS_S = (20.0, 50.0, 80.0)
 CAPACITY_BYTES = 64 << 30
 HOST = {
     "hostname": "bench",
@@ -160,9 +160,9 @@ DEBUG_BUILD = {
 }
 SHAPES = {
     "calm": Shape(400, model="Calm 960", seed=11),
-    "slow-recovery": Shape(900, 40, 15 * 0.9, model="Slow 1920", seed=12, scale=0.5, warnings=[DEBUG_BUILD]),
+    "slow-recovery": Shape(900, 40, 15, model="Slow 1920", seed=12, scale=0.5, warnings=[DEBUG_BUILD]),
     "never-recovers": Shape(
-        1200, 60, never_recovers_after_s=31, model="Collapsing", seed=13, modelled=True, errors=3
+        1200, 60, never_recovers_after_s=51, model="Collapsing", seed=13, modelled=True, errors=3
     ),
 }
 ORIGINAL = Shape(2500, 30, 6, model="Production SSD", seed=10)
