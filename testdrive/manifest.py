@@ -111,6 +111,7 @@ class Counts(_Part):
     errors: int = 0
     no_completion: int = 0
     span_ns: int = 0
+    end_max_bytes: int = 0
     by_opcode: dict[str, OpcodeCounts] = Field(default_factory=dict)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +28,6 @@ from numpy.typing import NDArray
 
 from testdrive.errors import RecordingError
 from testdrive.manifest import (
-    OPCODES,
     Counts,
     Manifest,
     OpcodeCounts,
@@ -94,7 +94,7 @@ class Recording:
         self._threads = threads
         self._backend: Any = None
         self._rows: Any = None
-        self._scratch: Path | None = None
+        self._scratch: weakref.finalize[Any, Any] | None = None
 
     @classmethod
     def open(cls, path: Path | str, *, memory_limit: str = "600MB", threads: int | None = None) -> Recording:
@@ -147,16 +147,18 @@ class Recording:
             self._backend.disconnect()
             self._backend = self._rows = None
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._scratch()
             self._scratch = None
 
     def connect(self) -> Any:
         """The Ibis DuckDB backend, made once, bounded in memory, with a temporary directory of its own."""
         if self._backend is None:
-            self._scratch = Path(tempfile.mkdtemp(prefix="testdrive-"))
+            scratch = tempfile.mkdtemp(prefix="testdrive-")
+            # Removed by close, and for those who forget to close when the recording goes or the process ends.
+            self._scratch = weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
             options: dict[str, Any] = {
                 "memory_limit": self._memory_limit,
-                "temp_directory": str(self._scratch),
+                "temp_directory": scratch,
                 # Order is only asked for where it matters (rows_in_file_order); keeping it costs memory.
                 "preserve_insertion_order": False,
             }
@@ -289,11 +291,12 @@ class Recording:
                 errors=(rows.status != 0).sum(),
                 no_completion=(rows.latency_ns < 0).sum(),
                 length_max_bytes=rows.length_bytes.max(),
+                end_max_bytes=(rows.offset_bytes + rows.length_bytes).max(),
                 start_ns=ibis.least(rows.intended_ns, rows.submit_ns).min(),
                 end_ns=ended.max(),
             )
         )
-        counts = Counts(by_opcode={name: OpcodeCounts() for name in OPCODES})
+        counts = Counts()
         if not len(found["code"]):
             return counts
         for i, code in enumerate(found["code"]):
@@ -304,6 +307,7 @@ class Recording:
         counts.bytes = int(found["bytes"].sum())
         counts.errors = int(found["errors"].sum())
         counts.no_completion = int(found["no_completion"].sum())
+        counts.end_max_bytes = max(int(found["end_max_bytes"].max()), 0)
         counts.span_ns = int(found["end_ns"].max() - found["start_ns"].min())
         return counts
 

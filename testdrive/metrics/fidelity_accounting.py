@@ -52,7 +52,7 @@ def accounting_reasons(scan: Scan, accounting: dict[str, Any] | None) -> list[Re
     if accounting is None:
         message = "the manifest does not say what became of the I/Os of the source"
         return [*reasons, _reason("no_accounting", message)]
-    for opcode in accounting["source"]:
+    for opcode in sorted({name for part in ("source", *_FATES) for name in accounting[part]}):
         reasons += _opcode_reasons(accounting, opcode)
     issued = sum(count["ios"] for count in accounting["issued"].values())
     if issued != scan.extent.ios:

@@ -30,7 +30,7 @@ class Metric:
         What people call it.
     keys : tuple of str
         Every key of the summary that it fills; a dot goes one level down (``workload.queue_depth``). A key
-        that ends in ``_code`` is null, or the code that says why a value beside it is absent.
+        that ends in ``code`` is null, or the code that says why a value beside it is absent.
     columns : tuple of str
         The columns of the recording that it needs. If the source lacked one, every key is null and every code
         ``not_recorded``, without a call of ``compute``.
@@ -54,5 +54,10 @@ class Metric:
         return values
 
     def absent(self, code: str) -> Values:
-        """Null for every key, and ``code`` for those that end in ``_code``."""
-        return {key: code if key.endswith("_code") else None for key in self.keys}
+        """Null for every key, and ``code`` for those that tell a code."""
+        return {key: code if is_code(key) else None for key in self.keys}
+
+
+def is_code(key: str) -> bool:
+    """Whether a key says why values beside it are absent: ``..._code``, or ``code`` alone below a dot."""
+    return key.rpartition(".")[2].endswith("code")

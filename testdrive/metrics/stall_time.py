@@ -25,7 +25,7 @@ def compute(scan: Scan) -> Values:
     if not latency.n or scan.extent.span_ns <= 0:
         return METRIC.absent(NO_COMPLETIONS if not latency.n else "no_span")
     # The number of I/Os above each threshold is known from the distribution, before anything is fetched.
-    above = {x: latency.n - round((latency.share_at(x) or 0.0) * latency.n) for x in SHARE_THRESHOLDS_NS}
+    above = {x: latency.n - latency.count_at(x) for x in SHARE_THRESHOLDS_NS}
     exact = [x for x, ios in above.items() if scan.sample.whole or ios <= EXACT_IOS_MAX]
     shares: dict[int, float] = {}
     errors: dict[str, float] = {}

@@ -7,18 +7,21 @@ import would.
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import ibis
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import ArrayLike, NDArray
 
-from testdrive.manifest import OPCODES
+from testdrive.manifest import OPCODES, Manifest
+from testdrive.metrics.scans import Scan
 from testdrive.recording import COLUMNS, Recording
 
 Columns = dict[str, NDArray[Any]]
@@ -52,13 +55,17 @@ def fill_columns(columns: Mapping[str, ArrayLike]) -> tuple[Columns, list[str]]:
     return {name: given[name].astype(kind) for name, kind in COLUMNS.items()}, absent
 
 
-def write_segment(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
-    """One Parquet segment with required columns, encoded as the engine does."""
+def as_arrow(columns: Mapping[str, NDArray[Any]]) -> pa.Table:
+    """The rows as an Arrow table with required columns."""
     types = {"int64": pa.int64(), "int32": pa.int32()}
     schema = pa.schema([pa.field(name, types[kind], nullable=False) for name, kind in COLUMNS.items()])
-    table = pa.Table.from_arrays([pa.array(columns[name]) for name in COLUMNS], schema=schema)
+    return pa.Table.from_arrays([pa.array(columns[name]) for name in COLUMNS], schema=schema)
+
+
+def write_segment(path: Path, columns: Mapping[str, NDArray[Any]]) -> None:
+    """One Parquet segment with required columns, encoded as the engine does."""
     pq.write_table(
-        table,
+        as_arrow(columns),
         path,
         compression="zstd",
         compression_level=1,
@@ -123,6 +130,43 @@ def this_process() -> dict[str, Any]:
     return {"pid": os.getpid(), "start_ticks": int(fields[19]), "boot_id": boot_id}
 
 
+def completion_order(columns: Columns) -> Columns:
+    """The rows as the engine writes them."""
+    order = np.argsort(columns["submit_ns"] + np.maximum(columns["latency_ns"], 0), kind="stable")
+    return {name: values[order] for name, values in columns.items()}
+
+
+def manifest_of(
+    columns: Columns,
+    absent_columns: list[str],
+    *,
+    phases: Sequence[Mapping[str, Any]] | None = None,
+    **changes: Any,
+) -> dict[str, Any]:
+    """The manifest of a complete import of these rows; ``changes`` override."""
+    ends = columns["submit_ns"] + np.maximum(columns["latency_ns"], 0)
+    return {
+        "format": "testdrive-recording",
+        "version": 1,
+        "kind": "import",
+        "status": "complete",
+        "status_reason": None,
+        "created": "2024-05-01T12:00:00Z",
+        "tool": {"name": "builders", "version": "1", "build": "release"},
+        "writer": None,
+        "source": None,
+        "drive": None,
+        "host": None,
+        "clock": {"source": "trace", "shift_ns": 0},
+        "phases": list(phases) if phases is not None else [phase(end_ns=int(ends.max(initial=0)))],
+        "absent_columns": absent_columns,
+        "counts": _counts(columns),
+        "dropped": [],
+        "warnings": [],
+        **changes,
+    }
+
+
 def write_recording(
     path: Path,
     columns: Mapping[str, ArrayLike] | None = None,
@@ -154,34 +198,16 @@ def write_recording(
     """
     filled, absent = fill_columns(columns or {})
     if in_completion_order:
-        order = np.argsort(filled["submit_ns"] + np.maximum(filled["latency_ns"], 0), kind="stable")
-        filled = {name: values[order] for name, values in filled.items()}
+        filled = completion_order(filled)
     rows = len(filled["submit_ns"])
     (path / "ios").mkdir(parents=True)
     for number, start in enumerate(range(0, rows, segment_rows)):
         part = {name: values[start : start + segment_rows] for name, values in filled.items()}
         write_segment(path / "ios" / f"{number:05}.parquet", part)
-    end_ns = int((filled["submit_ns"] + np.maximum(filled["latency_ns"], 0)).max()) if rows else 0
-    content: dict[str, Any] = {
-        "format": "testdrive-recording",
-        "version": 1,
-        "kind": kind,
-        "status": status,
-        "status_reason": None,
-        "created": "2024-05-01T12:00:00Z",
-        "tool": {"name": "builders", "version": "1", "build": "release"},
-        "writer": None,
-        "source": None,
-        "drive": None,
-        "host": None,
-        "clock": {"source": "trace", "shift_ns": 0},
-        "phases": list(phases) if phases is not None else [phase(end_ns=end_ns)],
-        "absent_columns": list(absent_columns) if absent_columns is not None else absent,
-        "counts": _counts(filled),
-        "dropped": [],
-        "warnings": [],
-        **manifest,
-    }
+    content = manifest_of(
+        filled, list(absent_columns) if absent_columns is not None else absent, phases=phases, **manifest
+    )
+    content |= {"kind": kind, "status": status}
     (path / "manifest.json").write_text(json.dumps(content))
     return path
 
@@ -189,6 +215,44 @@ def write_recording(
 def open_recording(path: Path, columns: Mapping[str, ArrayLike] | None = None, **options: Any) -> Recording:
     """Write a recording and open it."""
     return Recording.open(write_recording(path, columns, **options))
+
+
+@functools.cache
+def _shared_backend() -> Any:
+    return ibis.duckdb.connect(preserve_insertion_order=False)
+
+
+class MemoryRecording(Recording):
+    """A recording whose rows are in memory: what a metric sees is the same, without the files.
+
+    All of them share one query engine, which is never closed: starting one takes longer than most tests.
+    """
+
+    def __init__(self, columns: Columns, manifest: Manifest) -> None:
+        super().__init__(Path("memory.rec"), manifest, [])
+        self._columns = columns
+        self._backend = _shared_backend()
+
+    def all_rows(self) -> Any:
+        """The rows, as those of segments."""
+        if self._rows is None:
+            self._rows = ibis.memtable(as_arrow(self._columns))
+        return self._rows
+
+
+def scan_of(
+    columns: Mapping[str, ArrayLike] | None = None,
+    *,
+    absent_columns: Sequence[str] | None = None,
+    in_completion_order: bool = False,
+    **manifest: Any,
+) -> Scan:
+    """A scan over rows in memory, for tests of metrics."""
+    filled, absent = fill_columns(columns or {})
+    if in_completion_order:
+        filled = completion_order(filled)
+    content = manifest_of(filled, list(absent_columns) if absent_columns is not None else absent, **manifest)
+    return Scan(MemoryRecording(filled, Manifest.model_validate(content)))
 
 
 def _counts(columns: Columns) -> dict[str, Any]:

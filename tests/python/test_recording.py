@@ -240,8 +240,8 @@ def test_segments_are_given_in_order(tmp_path):
 
 def test_the_temporary_directory_goes_with_the_recording(tmp_path):
     recording = open_recording(tmp_path / "a.rec", SOME)
-    scratch = recording._scratch
-    assert scratch is not None
+    setting = "SELECT current_setting('temp_directory')"
+    scratch = Path(recording.connect().raw_sql(setting).fetchone()[0])
     assert scratch.exists()
     recording.close()
     recording.close()

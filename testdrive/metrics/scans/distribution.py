@@ -78,11 +78,15 @@ class Distribution:
             return None
         return int(self.value[np.searchsorted(np.cumsum(self.total), rank(millionths, self.sum))])
 
+    def count_at(self, x: int) -> int:
+        """How many values are at most x."""
+        return int(self.count[: np.searchsorted(self.value, x, side="right")].sum())
+
     def share_at(self, x: int) -> float | None:
         """F(x): the share of values that are at most x. None of no values."""
         if not self.n:
             return None
-        return int(self.count[: np.searchsorted(self.value, x, side="right")].sum()) / self.n
+        return self.count_at(x) / self.n
 
     def weighted_share_at(self, x: int) -> float | None:
         """F_L(x): the share of the sum that values of at most x make. None if they add up to nothing."""

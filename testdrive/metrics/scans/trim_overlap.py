@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 import numpy as np
+import pyarrow as pa  # type: ignore[import-untyped]
 
 from testdrive.manifest import READ, TRIM, WRITE
 from testdrive.metrics.scans.cells import CELL_NS
@@ -47,7 +48,7 @@ def excess_by_burst(scan: Scan, level: Level) -> list[dict[str, int]]:
         & rows.submit_ns.between(int(bins["start"][0]), int(bins["start"][-1] + _BIN_NS))
     )
     rows = rows.select("submit_ns", "latency_ns", bin=rows.submit_ns // _BIN_NS)
-    table = ibis.memtable({name: bins[name] for name in ("bin", "burst", "until_ns", "next_ns")})
+    table = ibis.memtable(pa.table({name: bins[name] for name in ("bin", "burst", "until_ns", "next_ns")}))
     joined = rows.join(table, "bin")
     near = (joined.submit_ns < joined.until_ns) | (joined.submit_ns + joined.latency_ns > joined.next_ns)
     joined = joined.select("burst", "latency_ns", near=near.cast("int64"))
