@@ -1,1 +1,31 @@
-fn main() {}
+//! The data plane's one binary: talks to drives, decodes traces, simulates drives, and records every I/O.
+
+mod lines;
+mod models;
+mod run;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Runs jobs on drives, imports traces, and lists drives; the contracts are in docs/job.md.
+#[derive(Parser)]
+#[command(name = "testdrive-engine", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a job: JSON in, JSON lines out, a recording on disk
+    Run(run::RunArgs),
+    /// List the modelled drives as JSON
+    Models,
+}
+
+fn main() -> ExitCode {
+    match Cli::parse().command {
+        Command::Run(args) => run::main(&args),
+        Command::Models => models::main(),
+    }
+}

@@ -62,6 +62,20 @@ impl OpcodeCounts {
         }
     }
 
+    /// What is left of this when `other` is taken away; never below 0. Lengths may differ between the two (clipped, widened), so
+    /// only where I/Os are left do bytes remain.
+    #[must_use]
+    pub fn minus(&self, other: &OpcodeCounts) -> OpcodeCounts {
+        let mut rest = *self;
+        for (own, other) in rest.counts.iter_mut().zip(&other.counts) {
+            own.ios = own.ios.saturating_sub(other.ios);
+            own.bytes = if own.ios == 0 { 0 } else { own.bytes.saturating_sub(other.bytes) };
+            own.errors = 0;
+            own.length_max_bytes = if own.ios == 0 { 0 } else { own.length_max_bytes };
+        }
+        rest
+    }
+
     /// What was counted of one opcode.
     pub fn of(&self, opcode: Opcode) -> IoCount {
         self.counts[opcode as usize]

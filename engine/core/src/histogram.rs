@@ -18,6 +18,13 @@ pub struct Histogram {
     max_ns: u64,
 }
 
+impl std::fmt::Debug for Histogram {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Histogram { count, sum_ns, max_ns, .. } = self;
+        write!(formatter, "Histogram {{ count: {count}, sum_ns: {sum_ns}, max_ns: {max_ns} }}")
+    }
+}
+
 impl Default for Histogram {
     fn default() -> Self {
         Histogram {

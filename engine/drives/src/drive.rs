@@ -1,5 +1,7 @@
 //! The trait that every path to a drive implements.
 
+use crate::buffers::WriteData;
+use crate::clock::Clock;
 use testdrive_core::{Command, Completion, Opcode};
 use testdrive_recording::DriveIdentity;
 
@@ -26,6 +28,19 @@ pub enum SubmitError {
     ReadOnly,
 }
 
+/// How a queue to a real drive is made.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueOptions {
+    /// The run's clock; queues of one run share its origin.
+    pub clock: Clock,
+    /// Slots: the most commands in flight.
+    pub depth: usize,
+    /// The longest transfer.
+    pub io_bytes_max: u64,
+    /// What writes carry.
+    pub data: WriteData,
+}
+
 /// One queue to one drive, used by one thread.
 ///
 /// The caller names each command by a slot, which must be free: below the depth that the drive was opened with, and not
@@ -40,9 +55,6 @@ pub trait Drive {
 
     /// The drive's clock, in nanoseconds from an origin of its own: the host's for real drives, virtual for modelled ones.
     fn now_ns(&self) -> i64;
-
-    /// Moves the origin of the clock, so that `now_ns` is `now_ns` at this moment.
-    fn set_now_ns(&mut self, now_ns: i64);
 
     /// Queues a command.
     ///

@@ -161,6 +161,9 @@ pub struct Counts {
     pub no_completion: u64,
     /// From the first intended or submit time to the last completion or submit.
     pub span_ns: i64,
+    /// The largest `offset_bytes + length_bytes`: the least capacity that the I/Os need.
+    #[serde(default)]
+    pub end_max_bytes: u64,
     /// By opcode.
     pub by_opcode: OpcodeCounts,
 }

@@ -169,6 +169,8 @@ pub(crate) fn count_rows(counts: &mut Counts, span: &mut Option<(i64, i64)>, row
     for row in rows {
         counts.by_opcode.add_record(row);
         counts.no_completion += u64::from(row.latency_ns < 0);
+        let end_bytes = row.offset_bytes.max(0).saturating_add(row.length_bytes.max(0));
+        counts.end_max_bytes = counts.end_max_bytes.max(end_bytes as u64);
         first = first.min(row.intended_ns).min(row.submit_ns);
         last = last.max(row.submit_ns + row.latency_ns.max(0));
     }

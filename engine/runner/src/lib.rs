@@ -1,1 +1,33 @@
-//! placeholder
+//! Runs a job: paces I/Os to a drive, records every one, and accounts for what was asked.
+//!
+//! | thread | does |
+//! |---|---|
+//! | caller | opens everything, runs phase after phase, tells progress, passes signals on, closes the recording |
+//! | feeder | decodes the source ahead and places its I/Os (`feeder`) |
+//! | submitter, one or more | the pacing loop (`worker`): nothing but the drive, the clock and two lock-free queues |
+//! | recorder | writes rows, keeps the figures for the progress (`recorder`) |
+
+mod accounting;
+mod error;
+mod event;
+mod feeder;
+mod gates;
+mod job;
+mod phase;
+mod plan;
+mod recorder;
+mod run;
+mod source;
+mod stop;
+mod submission;
+mod synthetic;
+mod watch;
+mod worker;
+
+pub use error::{ErrorKind, RunError};
+pub use event::{Event, Progress};
+pub use job::{
+    Data, DriveChoice, Events, Job, OnError, Pace, Pattern, PhaseJob, PrepareJob, ReplayJob, Streams,
+    SyntheticJob, JOB_VERSION,
+};
+pub use run::{run, Outcome};

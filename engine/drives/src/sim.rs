@@ -1,0 +1,95 @@
+//! A modelled drive behind the trait: the clock is the model's, and waiting for it takes no time.
+
+use crate::drive::{Drive, SubmitError, Wait};
+use std::io;
+use testdrive_core::{Command, Completion, Opcode};
+use testdrive_recording::DriveIdentity;
+use testdrive_simulator::{Model, SimulatedDrive};
+
+/// A drive in virtual time. Its state lasts over the phases of a run, so it is made once.
+pub struct SimDrive {
+    identity: DriveIdentity,
+    simulated: SimulatedDrive,
+    now_ns: i64,
+    queued: Vec<(u32, Command)>,
+}
+
+impl SimDrive {
+    /// A new drive of this model, at time 0.
+    pub fn new(uri: &str, model: Model) -> SimDrive {
+        let parameters = model.parameters();
+        let settings = match serde_json::to_value(parameters) {
+            Ok(serde_json::Value::Object(settings)) => settings,
+            other => unreachable!("a model's parameters are a JSON object, not {other:?}"),
+        };
+        let identity = DriveIdentity {
+            uri: uri.into(),
+            path: "sim".into(),
+            model: model.name().into(),
+            serial: String::new(),
+            firmware: String::new(),
+            capacity_bytes: parameters.capacity_bytes,
+            logical_block_bytes: parameters.logical_block_bytes,
+            physical_block_bytes: testdrive_simulator::PAGE_BYTES,
+            modelled: true,
+            settings,
+        };
+        SimDrive { identity, simulated: SimulatedDrive::new(model), now_ns: 0, queued: Vec::new() }
+    }
+
+    /// The drive that is modelled, for its counters.
+    pub fn simulated(&self) -> &SimulatedDrive {
+        &self.simulated
+    }
+
+    fn take_completed(&mut self, completions: &mut Vec<Completion>) {
+        while let Some(completion) = self.simulated.pop_completed(self.now_ns) {
+            completions.push(completion);
+        }
+    }
+}
+
+impl Drive for SimDrive {
+    fn identity(&self) -> &DriveIdentity {
+        &self.identity
+    }
+
+    fn supports(&self, _opcode: Opcode) -> bool {
+        true
+    }
+
+    fn now_ns(&self) -> i64 {
+        self.now_ns
+    }
+
+    fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {
+        self.queued.push((slot, *command));
+        Ok(())
+    }
+
+    fn kick(&mut self) -> io::Result<()> {
+        for (slot, command) in self.queued.drain(..) {
+            self.simulated.submit(self.now_ns, slot, &command);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
+        let before = completions.len();
+        self.take_completed(completions);
+        let Wait::Until(deadline_ns) = wait else { return Ok(()) };
+        while completions.len() == before {
+            match self.simulated.next_completion_ns() {
+                Some(next_ns) if next_ns <= deadline_ns => {
+                    self.now_ns = self.now_ns.max(next_ns);
+                    self.take_completed(completions);
+                }
+                _ => {
+                    self.now_ns = self.now_ns.max(deadline_ns);
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! The path for hosts that forbid io_uring: threads that block in pread, pwrite and their kin.
+
+use crate::buffers::Buffers;
+use crate::clock::Clock;
+use crate::device::{self, Device, DeviceKind};
+use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
+use crossbeam_channel::{unbounded, Receiver, Sender, TryRecvError};
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::RawFd;
+use std::thread;
+use std::time::Duration;
+use testdrive_core::{Command, Completion, Flags, Opcode};
+use testdrive_recording::DriveIdentity;
+
+/// More threads than this gain nothing: each holds one I/O, and drives that need more in flight have io_uring.
+const THREADS_MAX: usize = 256;
+/// While something is in flight, the wait for it is cut into such pieces to look at the deadline.
+const WAIT_SLICE: Duration = Duration::from_millis(1);
+
+/// What a thread of the pool is to do.
+struct Task {
+    slot: u32,
+    command: Command,
+    buffer: usize,
+}
+
+/// Threads that each do one command at a time.
+pub(crate) struct Pool {
+    tasks: Sender<Task>,
+    done: Receiver<Completion>,
+    in_flight: usize,
+}
+
+impl Pool {
+    /// Starts `threads` threads over a device.
+    pub(crate) fn start(device: &Device, clock: Clock, threads: usize) -> io::Result<Pool> {
+        let (tasks, waiting) = unbounded::<Task>();
+        let (finished, done) = unbounded();
+        for index in 0..threads.clamp(1, THREADS_MAX) {
+            let (waiting, finished, device) = (waiting.clone(), finished.clone(), device.clone());
+            // The threads end by themselves when the sender is dropped; one that is stuck in a dead drive must not be joined.
+            thread::Builder::new().name(format!("io-{index}")).spawn(move || {
+                for task in waiting {
+                    let status = match execute(&device, &task) {
+                        Ok(()) => 0,
+                        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+                    };
+                    let completion = Completion { slot: task.slot, complete_ns: clock.now_ns(), status };
+                    if finished.send(completion).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        }
+        Ok(Pool { tasks, done, in_flight: 0 })
+    }
+
+    /// Hands a command to the next free thread. `buffer` is where it reads from or writes to.
+    pub(crate) fn send(&mut self, slot: u32, command: Command, buffer: usize) {
+        self.in_flight += 1;
+        self.tasks.send(Task { slot, command, buffer }).expect("the threads outlive the pool");
+    }
+
+    /// Commands not yet reaped.
+    pub(crate) fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Takes what is done.
+    pub(crate) fn reap(&mut self, completions: &mut Vec<Completion>) {
+        loop {
+            match self.done.try_recv() {
+                Ok(completion) => {
+                    self.in_flight -= 1;
+                    completions.push(completion);
+                }
+                Err(TryRecvError::Empty) => return,
+                Err(TryRecvError::Disconnected) => {
+                    unreachable!("a thread of the pool ended while the pool stands")
+                }
+            }
+        }
+    }
+
+    /// Waits for one completion, at most `limit`.
+    fn wait(&mut self, limit: Duration, completions: &mut Vec<Completion>) {
+        if let Ok(completion) = self.done.recv_timeout(limit) {
+            self.in_flight -= 1;
+            completions.push(completion);
+        }
+    }
+}
+
+/// A drive behind blocking calls.
+pub struct SyncDrive {
+    device: Device,
+    clock: Clock,
+    buffers: ManuallyDrop<Buffers>,
+    pool: Pool,
+    queued: Vec<(u32, Command)>,
+    depth: usize,
+}
+
+impl SyncDrive {
+    /// A queue of `depth` slots, with a thread for each (at most 256).
+    ///
+    /// # Errors
+    /// When memory or threads cannot be had.
+    pub fn new(device: Device, options: &QueueOptions) -> io::Result<SyncDrive> {
+        let QueueOptions { clock, depth, io_bytes_max, data } = *options;
+        let buffers = ManuallyDrop::new(Buffers::new(io_bytes_max, data, 1)?);
+        let pool = Pool::start(&device, clock, depth)?;
+        Ok(SyncDrive { device, clock, buffers, pool, queued: Vec::with_capacity(depth), depth })
+    }
+}
+
+impl Drop for SyncDrive {
+    fn drop(&mut self) {
+        if self.pool.in_flight() == 0 {
+            // SAFETY: the buffers are dropped once, here, and no thread has a task that refers to them. With a task stuck in a
+            // dead drive they are leaked instead, since the kernel may still write to them.
+            unsafe { ManuallyDrop::drop(&mut self.buffers) };
+        }
+    }
+}
+
+impl Drive for SyncDrive {
+    fn identity(&self) -> &DriveIdentity {
+        &self.device.identity
+    }
+
+    fn supports(&self, opcode: Opcode) -> bool {
+        self.device.supports(opcode)
+    }
+
+    fn now_ns(&self) -> i64 {
+        self.clock.now_ns()
+    }
+
+    fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {
+        if self.queued.len() + self.pool.in_flight() >= self.depth {
+            return Err(SubmitError::Full);
+        }
+        if command.opcode.modifies() && !self.device.writable {
+            return Err(SubmitError::ReadOnly);
+        }
+        if !self.supports(command.opcode) {
+            return Err(SubmitError::Unsupported);
+        }
+        self.queued.push((slot, *command));
+        Ok(())
+    }
+
+    fn kick(&mut self) -> io::Result<()> {
+        for (slot, command) in self.queued.drain(..) {
+            let length = command.length_bytes as usize;
+            let buffer = match command.opcode {
+                Opcode::Read => self.buffers.for_read(length) as usize,
+                Opcode::Write => self.buffers.for_write(length) as usize,
+                Opcode::Trim | Opcode::Flush | Opcode::WriteZeroes => 0,
+            };
+            self.pool.send(slot, command, buffer);
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
+        let before = completions.len();
+        self.pool.reap(completions);
+        let Wait::Until(deadline_ns) = wait else { return Ok(()) };
+        while completions.len() == before {
+            let left_ns = deadline_ns - self.clock.now_ns();
+            if left_ns <= 0 {
+                break;
+            }
+            if self.pool.in_flight() == 0 {
+                self.clock.wait_until_ns(deadline_ns);
+                break;
+            }
+            self.pool.wait(WAIT_SLICE.min(Duration::from_nanos(left_ns as u64)), completions);
+        }
+        self.pool.reap(completions);
+        Ok(())
+    }
+}
+
+fn check(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+/// A transfer that is shorter than asked for is an error: the drive ended, or lies about its size.
+fn whole(transferred: usize, length: usize) -> io::Result<()> {
+    if transferred == length {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::EIO))
+    }
+}
+
+fn sync(fd: RawFd) -> io::Result<()> {
+    // SAFETY: fdatasync reads nothing but its integer argument.
+    check(unsafe { libc::fdatasync(fd) } as isize).map(|_| ())
+}
+
+fn allocate(fd: RawFd, mode: i32, command: &Command) -> io::Result<()> {
+    let (offset, length) = (command.offset_bytes as libc::off_t, command.length_bytes as libc::off_t);
+    // SAFETY: fallocate reads nothing but its integer arguments.
+    check(unsafe { libc::fallocate(fd, mode, offset, length) } as isize).map(|_| ())
+}
+
+fn execute(device: &Device, task: &Task) -> io::Result<()> {
+    let (fd, command) = (device.fd(), &task.command);
+    let (length, offset) = (command.length_bytes as usize, command.offset_bytes as libc::off_t);
+    match command.opcode {
+        Opcode::Read => {
+            // SAFETY: the queue handed out `length` bytes of its read region, which is unmapped only when no task is left;
+            // what is read there is never looked at.
+            let transferred =
+                check(unsafe { libc::pread(fd, task.buffer as *mut libc::c_void, length, offset) })?;
+            whole(transferred, length)
+        }
+        Opcode::Write => {
+            if command.flags.contains(Flags::PREFLUSH) {
+                sync(fd)?;
+            }
+            let vector = libc::iovec { iov_base: task.buffer as *mut libc::c_void, iov_len: length };
+            let flags = if command.flags.contains(Flags::FUA) { libc::RWF_DSYNC } else { 0 };
+            // SAFETY: the vector names `length` bytes of the write region, which is only read.
+            whole(check(unsafe { libc::pwritev2(fd, &vector, 1, offset, flags) })?, length)
+        }
+        Opcode::Flush => sync(fd),
+        Opcode::Trim => match device.kind {
+            DeviceKind::Block => device::discard(fd, command.offset_bytes, command.length_bytes),
+            DeviceKind::File => allocate(fd, device::PUNCH_HOLE, command),
+        },
+        Opcode::WriteZeroes => allocate(fd, device.zeroes_mode(), command),
+    }
+}

@@ -1,0 +1,385 @@
+//! The default path: io_uring on a block device or file, with registered file and buffers.
+
+use crate::buffers::Buffers;
+use crate::clock::Clock;
+use crate::device::{self, Device, DeviceKind};
+use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
+use crate::sync::Pool;
+use io_uring::{cqueue, opcode, squeue, types, IoUring};
+use serde_json::Value;
+use std::io;
+use std::mem::ManuallyDrop;
+use testdrive_core::{Command, Completion, Flags, Opcode};
+use testdrive_recording::DriveIdentity;
+
+/// Marks the completion of a flush that was linked before a write.
+const PREFLUSH_TAG: u64 = 1 << 32;
+/// `_IO(0x12, 0)` of linux/blkdev.h: discard as an io_uring command.
+const BLOCK_URING_CMD_DISCARD: u32 = 0x1200;
+/// Threads that trim where the kernel cannot do so asynchronously.
+const TRIM_THREADS: usize = 16;
+/// IORING_ENTER_GETEVENTS: the kernel runs deferred completions only for a caller that asks.
+const ENTER_GETEVENTS: u32 = 1;
+
+/// A drive behind io_uring.
+pub struct UringDrive {
+    ring: ManuallyDrop<IoUring>,
+    /// A second ring for reads and writes that the kernel polls for: such a ring cannot flush or trim.
+    polled: Option<ManuallyDrop<IoUring>>,
+    device: Device,
+    clock: Clock,
+    buffers: ManuallyDrop<Buffers>,
+    fixed_buffers: bool,
+    file: FileHandle,
+    /// Trims by helper threads, where the kernel has no asynchronous discard.
+    trim_pool: Option<Pool>,
+    /// What a linked flush answered, until its write completes.
+    preflush_status: Vec<i32>,
+    queued: usize,
+    queued_polled: usize,
+    in_flight: usize,
+    in_flight_polled: usize,
+    depth: usize,
+}
+
+/// The descriptor as the ring names it.
+#[derive(Clone, Copy)]
+enum FileHandle {
+    Registered,
+    Plain(i32),
+}
+
+/// Builds one entry for whichever way the file is named.
+macro_rules! with_file {
+    ($handle:expr, $file:ident => $entry:expr) => {
+        match $handle {
+            FileHandle::Registered => {
+                let $file = types::Fixed(0);
+                $entry
+            }
+            FileHandle::Plain(fd) => {
+                let $file = types::Fd(fd);
+                $entry
+            }
+        }
+    };
+}
+
+/// Sets up a ring with the best flags that this kernel takes; returns it with their names.
+fn build_ring(entries: u32, completions: u32, polled: bool) -> io::Result<(IoUring, Vec<&'static str>)> {
+    // The newest flags are dropped first: DEFER_TASKRUN is of Linux 6.1, SINGLE_ISSUER 6.0, COOP_TASKRUN 5.19.
+    const FLAGS: [&str; 3] = ["defer_taskrun", "single_issuer", "coop_taskrun"];
+    let mut dropped = 0;
+    loop {
+        let mut builder = IoUring::builder();
+        builder.dontfork().setup_clamp().setup_cqsize(completions);
+        for flag in &FLAGS[dropped..] {
+            match *flag {
+                "defer_taskrun" => builder.setup_defer_taskrun(),
+                "single_issuer" => builder.setup_single_issuer(),
+                _ => builder.setup_coop_taskrun(),
+            };
+        }
+        if polled {
+            builder.setup_iopoll();
+        }
+        match builder.build(entries) {
+            Ok(ring) => return Ok((ring, FLAGS[dropped..].to_vec())),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) && dropped < FLAGS.len() => dropped += 1,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Whether the kernel discards asynchronously through io_uring: Linux 6.12 and later.
+fn kernel_discards_asynchronously() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers =
+        release.split(|c: char| !c.is_ascii_digit()).map(|text| text.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(12))
+}
+
+impl UringDrive {
+    /// A queue of `depth` slots. To be made on the thread that uses it: the ring takes submissions from one thread only.
+    ///
+    /// # Errors
+    /// When io_uring is forbidden here, or memory cannot be had.
+    pub fn new(mut device: Device, options: &QueueOptions) -> io::Result<UringDrive> {
+        let QueueOptions { clock, depth, io_bytes_max, data } = *options;
+        // A write with a preflush takes two entries.
+        let completions = u32::try_from(depth * 2).map_err(io::Error::other)?.next_power_of_two();
+        let entries = completions.min(1024);
+        let (ring, flags) = build_ring(entries, completions, false)?;
+        let polled = if device.polled {
+            build_ring(entries, completions, true).ok().map(|(ring, _)| ring)
+        } else {
+            None
+        };
+        let buffers = Buffers::new(io_bytes_max, data, 1)?;
+        let rings = || std::iter::once(&ring).chain(&polled);
+        let registered_file = rings().all(|ring| ring.submitter().register_files(&[device.fd()]).is_ok());
+        // SAFETY: the regions stay mapped until the rings are gone: `drop` unmaps them last, or never.
+        let fixed_buffers =
+            rings().all(|ring| unsafe { ring.submitter().register_buffers(&buffers.iovecs()) }.is_ok());
+        let asynchronous_trim = device.kind == DeviceKind::File || kernel_discards_asynchronously();
+        let trim_pool = if device.trims && device.writable && !asynchronous_trim {
+            Some(Pool::start(&device, clock, TRIM_THREADS)?)
+        } else {
+            None
+        };
+        let settings = &mut device.identity.settings;
+        settings.insert("ring_flags".into(), flags.into());
+        settings.insert("registered_buffers".into(), fixed_buffers.into());
+        settings.insert("registered_file".into(), registered_file.into());
+        settings.insert("polled_completions".into(), polled.is_some().into());
+        settings.insert(
+            "asynchronous_trim".into(),
+            if device.trims { asynchronous_trim.into() } else { Value::Null },
+        );
+        Ok(UringDrive {
+            ring: ManuallyDrop::new(ring),
+            polled: polled.map(ManuallyDrop::new),
+            file: if registered_file { FileHandle::Registered } else { FileHandle::Plain(device.fd()) },
+            device,
+            clock,
+            buffers: ManuallyDrop::new(buffers),
+            fixed_buffers,
+            trim_pool,
+            preflush_status: vec![0; depth],
+            queued: 0,
+            queued_polled: 0,
+            in_flight: 0,
+            in_flight_polled: 0,
+            depth,
+        })
+    }
+
+    fn outstanding(&self) -> usize {
+        self.in_flight + self.in_flight_polled + self.trim_pool.as_ref().map_or(0, Pool::in_flight)
+    }
+
+    /// The entry of a command. Reads and writes take their place in the buffers here.
+    fn entry(&mut self, command: &Command) -> squeue::Entry {
+        let (offset, length) = (command.offset_bytes, command.length_bytes);
+        match command.opcode {
+            Opcode::Read => {
+                let buffer = self.buffers.for_read(length as usize);
+                if self.fixed_buffers {
+                    let index = Buffers::READ_INDEX;
+                    with_file!(self.file, file => opcode::ReadFixed::new(file, buffer, length as u32, index).offset(offset).build())
+                } else {
+                    with_file!(self.file, file => opcode::Read::new(file, buffer, length as u32).offset(offset).build())
+                }
+            }
+            Opcode::Write => {
+                let buffer = self.buffers.for_write(length as usize);
+                let fua = if command.flags.contains(Flags::FUA) { libc::RWF_DSYNC } else { 0 };
+                if self.fixed_buffers {
+                    let index = Buffers::WRITE_INDEX;
+                    with_file!(self.file, file => opcode::WriteFixed::new(file, buffer, length as u32, index).offset(offset).rw_flags(fua).build())
+                } else {
+                    with_file!(self.file, file => opcode::Write::new(file, buffer, length as u32).offset(offset).rw_flags(fua).build())
+                }
+            }
+            Opcode::Flush => self.sync_entry(),
+            Opcode::Trim if self.device.kind == DeviceKind::Block => {
+                // The command's first eight bytes are the entry's `addr3`, where the kernel looks for the length.
+                let mut length_field = [0_u8; 16];
+                length_field[..8].copy_from_slice(&length.to_ne_bytes());
+                with_file!(self.file, file => opcode::UringCmd16::new(file, BLOCK_URING_CMD_DISCARD).addr(Some(offset)).cmd(length_field).build())
+            }
+            Opcode::Trim => {
+                with_file!(self.file, file => opcode::Fallocate::new(file, length).offset(offset).mode(device::PUNCH_HOLE).build())
+            }
+            Opcode::WriteZeroes => {
+                let mode = self.device.zeroes_mode();
+                with_file!(self.file, file => opcode::Fallocate::new(file, length).offset(offset).mode(mode).build())
+            }
+        }
+    }
+
+    fn sync_entry(&self) -> squeue::Entry {
+        with_file!(self.file, file => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build())
+    }
+
+    /// Reaps one ring's completions.
+    fn reap(
+        ring: &mut IoUring,
+        clock: &Clock,
+        preflush_status: &mut [i32],
+        in_flight: &mut usize,
+        completions: &mut Vec<Completion>,
+    ) {
+        let mut queue = ring.completion();
+        if queue.is_empty() {
+            return;
+        }
+        let complete_ns = clock.now_ns();
+        for entry in &mut queue {
+            let slot = entry.user_data() as u32;
+            if entry.user_data() & PREFLUSH_TAG != 0 {
+                preflush_status[slot as usize] = (-entry.result()).max(0);
+                continue;
+            }
+            *in_flight -= 1;
+            completions.push(Completion { slot, complete_ns, status: status_of(&entry, preflush_status) });
+        }
+    }
+
+    /// Enters the kernel so that it runs deferred completions, without waiting.
+    fn collect(ring: &IoUring, to_submit: usize) -> io::Result<usize> {
+        // SAFETY: no argument is passed, so there is nothing that must outlive the call.
+        let result =
+            unsafe { ring.submitter().enter::<libc::sigset_t>(to_submit as u32, 0, ENTER_GETEVENTS, None) };
+        match result {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {
+                Ok(0)
+            }
+            result => result,
+        }
+    }
+
+    fn reap_all(&mut self, completions: &mut Vec<Completion>) {
+        let status = &mut self.preflush_status;
+        Self::reap(&mut self.ring, &self.clock, status, &mut self.in_flight, completions);
+        if let Some(ring) = &mut self.polled {
+            Self::reap(ring, &self.clock, status, &mut self.in_flight_polled, completions);
+        }
+        if let Some(pool) = &mut self.trim_pool {
+            pool.reap(completions);
+        }
+    }
+
+    /// Lets the kernel bring completions in, and hands it what it would not take before.
+    fn collect_all(&mut self) -> io::Result<()> {
+        if self.in_flight > 0 {
+            self.queued -= Self::collect(&self.ring, self.queued)?;
+        }
+        if let Some(ring) = self.polled.as_ref().filter(|_| self.in_flight_polled > 0) {
+            self.queued_polled -= Self::collect(ring, self.queued_polled)?;
+        }
+        Ok(())
+    }
+}
+
+/// The outcome of an entry. For reads and writes the kernel answers the bytes that moved; the length asked for travels in the
+/// upper half of the user data, so that a short transfer is seen.
+fn status_of(entry: &cqueue::Entry, preflush_status: &mut [i32]) -> i32 {
+    let slot = entry.user_data() as u32 as usize;
+    let expected = (entry.user_data() >> 33) as i32;
+    let preflush = std::mem::take(&mut preflush_status[slot]);
+    match entry.result() {
+        // The write was cancelled because the flush linked before it failed: the flush's error tells why.
+        result if result == -libc::ECANCELED && preflush != 0 => preflush,
+        result if result < 0 => -result,
+        result if expected > 0 && result != expected => libc::EIO,
+        _ => 0,
+    }
+}
+
+impl Drive for UringDrive {
+    fn identity(&self) -> &DriveIdentity {
+        &self.device.identity
+    }
+
+    fn supports(&self, opcode: Opcode) -> bool {
+        self.device.supports(opcode)
+    }
+
+    #[inline]
+    fn now_ns(&self) -> i64 {
+        self.clock.now_ns()
+    }
+
+    fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {
+        if self.outstanding() >= self.depth {
+            return Err(SubmitError::Full);
+        }
+        if command.opcode.modifies() && !self.device.writable {
+            return Err(SubmitError::ReadOnly);
+        }
+        if !self.supports(command.opcode) {
+            return Err(SubmitError::Unsupported);
+        }
+        if let Some(pool) = self.trim_pool.as_mut().filter(|_| command.opcode == Opcode::Trim) {
+            pool.send(slot, *command, 0);
+            return Ok(());
+        }
+        let preflush = command.opcode == Opcode::Write && command.flags.contains(Flags::PREFLUSH);
+        let polled = self.polled.is_some() && command.opcode.transfers() && !preflush;
+        let expected = if command.opcode.transfers() { command.length_bytes } else { 0 };
+        let entry = self.entry(command).user_data(u64::from(slot) | expected << 33);
+        let flush = preflush.then(|| {
+            self.sync_entry().flags(squeue::Flags::IO_LINK).user_data(u64::from(slot) | PREFLUSH_TAG)
+        });
+        let ring = match &mut self.polled {
+            Some(ring) if polled => ring,
+            _ => &mut self.ring,
+        };
+        let mut queue = ring.submission();
+        if queue.capacity() - queue.len() < 2 {
+            return Err(SubmitError::Full);
+        }
+        let entries = usize::from(preflush) + 1;
+        for entry in flush.iter().chain(Some(&entry)) {
+            // SAFETY: what the entry points to are the buffers, mapped until the ring is gone, and the registered file.
+            unsafe { queue.push(entry) }.expect("the queue has room for two, by the check above");
+        }
+        drop(queue);
+        if polled {
+            self.queued_polled += 1;
+            self.in_flight_polled += 1;
+        } else {
+            self.queued += entries;
+            self.in_flight += 1;
+        }
+        Ok(())
+    }
+
+    fn kick(&mut self) -> io::Result<()> {
+        if self.queued > 0 {
+            self.queued -= Self::collect(&self.ring, self.queued)?;
+        }
+        if let Some(ring) = self.polled.as_ref().filter(|_| self.queued_polled > 0) {
+            self.queued_polled -= Self::collect(ring, self.queued_polled)?;
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
+        let before = completions.len();
+        self.reap_all(completions);
+        while completions.len() == before {
+            // Entered at least once, also when the deadline has passed: completions come in only then.
+            self.collect_all()?;
+            self.reap_all(completions);
+            let Wait::Until(deadline_ns) = wait else { break };
+            if completions.len() > before || self.clock.now_ns() >= deadline_ns {
+                break;
+            }
+            if self.outstanding() == 0 {
+                self.clock.wait_until_ns(deadline_ns);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for UringDrive {
+    fn drop(&mut self) {
+        if self.outstanding() > 0 {
+            // Closing a ring waits for what is in flight, which a dead drive never answers, and the kernel may still write to the
+            // buffers: all are left to the end of the process.
+            return;
+        }
+        // SAFETY: each is dropped once, here; nothing is in flight, and the rings go before the buffers that they have registered.
+        unsafe {
+            ManuallyDrop::drop(&mut self.ring);
+            if let Some(ring) = &mut self.polled {
+                ManuallyDrop::drop(ring);
+            }
+            ManuallyDrop::drop(&mut self.buffers);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! One phase: its submitters, their source, and what came of them.
+
+use crate::accounting::{Accounting, Depth};
+use crate::error::RunError;
+use crate::event::Event;
+use crate::feeder::{queues, Feeder, Feeds};
+use crate::gates::DepthMeter;
+use crate::job::{OnError, PhaseJob};
+use crate::plan::{lba_map, write_data, PhasePlan};
+use crate::recorder::{Live, RowQueue};
+use crate::submission::{Primed, Submission, Submitted};
+use crate::synthetic::Synthetic;
+use crate::watch::Watch;
+use crate::worker::Shared;
+use rtrb::Producer;
+use serde_json::{Map, Value};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::{Barrier, Mutex};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::Duration;
+use testdrive_core::{Histogram, IoRecord};
+use testdrive_drives::{Clock, NullDrive, QueueOptions, Target};
+
+/// How often the watch looks for the end and for signals.
+const WATCH_INTERVAL: Duration = Duration::from_millis(20);
+
+/// What a phase needs of the run around it.
+pub struct PhaseContext<'a> {
+    /// The phase's index.
+    pub index: u16,
+    /// The run's clock, for real drives.
+    pub clock: Clock,
+    /// What all threads share.
+    pub shared: &'a Shared,
+    /// Figures for the progress.
+    pub live: &'a Mutex<Live>,
+    /// The number of a signal that arrived, or 0.
+    pub signal: &'a AtomicUsize,
+    /// How long an I/O may take.
+    pub io_timeout_ns: i64,
+    /// What an error does.
+    pub on_error: OnError,
+}
+
+/// What a phase did.
+pub struct PhaseOutcome {
+    /// When it began, on the drive's clock.
+    pub start_ns: i64,
+    /// When it ended.
+    pub end_ns: i64,
+    /// What became of its source.
+    pub accounting: Accounting,
+    /// Times that a submitter found nothing decoded.
+    pub starved: u64,
+    /// Times that a submitter waited for the recorder.
+    pub recorder_waits: u64,
+    /// Latencies, of a run that keeps no rows.
+    pub latencies: Histogram,
+    /// What the drive's path did, as its queues found.
+    pub settings: Map<String, Value>,
+}
+
+/// The ends of the recorder's queues, one a submitter, or none for a run that keeps no rows.
+pub type RowProducers = Vec<Option<Producer<IoRecord>>>;
+
+/// The start that all submitters of a phase agree on.
+pub struct StartLine {
+    /// Passed twice: when all are ready, and when the time is set.
+    pub barrier: Barrier,
+    /// The phase's start on the drive's clock; `i64::MIN` before it is set.
+    pub start_ns: AtomicI64,
+    /// Whether a submitter could not get ready.
+    pub failed: AtomicBool,
+    /// Why.
+    error: Mutex<Option<RunError>>,
+}
+
+impl StartLine {
+    /// Notes why a submitter could not get ready; the first reason stands.
+    pub fn fail(&self, error: RunError) {
+        self.error.lock().expect("no holder of this lock panics").get_or_insert(error);
+        self.failed.store(true, Ordering::Release);
+    }
+}
+
+/// Runs a phase to its end, or to the run's.
+///
+/// # Errors
+/// When the drive's queue cannot be set up or the source cannot be read; what the drive does is recorded instead.
+pub fn run_phase(
+    plan: &PhasePlan<'_>,
+    target: &mut Target,
+    producers: &mut RowProducers,
+    context: &PhaseContext<'_>,
+    tell: &mut dyn FnMut(Event),
+) -> Result<PhaseOutcome, RunError> {
+    let capacity_bytes = target.identity().capacity_bytes;
+    match (plan.job, plan.recording) {
+        (PhaseJob::Prepare(job), _) => {
+            let feeding = Feeding { sources: vec![Synthetic::fill(job, capacity_bytes)], feeder: None };
+            run_submitters(plan, target, feeding, producers, context, tell)
+        }
+        (PhaseJob::Synthetic(job), _) => {
+            let feeding = Feeding { sources: vec![Synthetic::generate(job, capacity_bytes)], feeder: None };
+            run_submitters(plan, target, feeding, producers, context, tell)
+        }
+        (PhaseJob::Replay(job), Some(recording)) => {
+            let feeder = Feeder {
+                recording,
+                job,
+                map: lba_map(recording, job, target),
+                unsupported: target.unsupported(),
+            };
+            let (feeds, feds) = queues(plan.submitters(target));
+            let feeding = Feeding { sources: feds, feeder: Some((feeder, feeds)) };
+            run_submitters(plan, target, feeding, producers, context, tell)
+        }
+        (PhaseJob::Replay(_), None) => unreachable!("a replay's recording was opened with the job"),
+    }
+}
+
+/// A phase's sources, and for a replay what feeds them.
+struct Feeding<'a, S> {
+    sources: Vec<S>,
+    feeder: Option<(Feeder<'a>, Feeds)>,
+}
+
+fn run_submitters<S: Primed>(
+    plan: &PhasePlan<'_>,
+    target: &mut Target,
+    feeding: Feeding<'_, S>,
+    producers: &mut RowProducers,
+    context: &PhaseContext<'_>,
+    tell: &mut dyn FnMut(Event),
+) -> Result<PhaseOutcome, RunError> {
+    let submitters = feeding.sources.len();
+    let line = StartLine {
+        barrier: Barrier::new(submitters),
+        start_ns: AtomicI64::new(i64::MIN),
+        failed: AtomicBool::new(false),
+        error: Mutex::new(None),
+    };
+    let identity = target.identity();
+    let options = QueueOptions {
+        clock: context.clock,
+        depth: plan.depth(),
+        io_bytes_max: plan.io_bytes_max(identity.logical_block_bytes),
+        data: write_data(plan.job.data()),
+    };
+    let planned_ios = plan.planned_ios(identity.capacity_bytes);
+    let rows: Vec<RowQueue<'_>> = (0..submitters).map(|index| row_end(producers, index, context)).collect();
+    let stop = &context.shared.stop;
+    let (submitted, fed) = thread::scope(|scope| {
+        let feeder = feeding.feeder.map(|(feeder, feeds)| scope.spawn(move || feeder.run(feeds, stop)));
+        let submission = Submission { plan, options, line: &line, context, submitters };
+        let ends = feeding.sources.into_iter().zip(rows);
+        let handles: Vec<_> = match target {
+            Target::Sim(drive) => {
+                // A model has one queue, so its phases have one submitter.
+                let mut drive = Some(drive);
+                let spawn = |(source, rows)| {
+                    let drive = drive.take()?;
+                    Some(scope.spawn(move || Some(submission.run(&mut **drive, source, rows))))
+                };
+                ends.filter_map(spawn).collect()
+            }
+            Target::Null(identity) => {
+                let identity = &*identity;
+                let spawn = |(source, rows)| {
+                    scope.spawn(move || {
+                        let mut drive = NullDrive::new(identity.clone(), options.clock, options.depth);
+                        Some(submission.run(&mut drive, source, rows))
+                    })
+                };
+                ends.map(spawn).collect()
+            }
+            Target::Device { device, engine } => {
+                let spawn = |(source, rows)| {
+                    let (device, engine) = (device.clone(), *engine);
+                    scope.spawn(move || submission.run_device(device, engine, source, rows))
+                };
+                ends.map(spawn).collect()
+            }
+        };
+        let mut watch = Watch::new(context, &line, planned_ios, plan.planned_ns());
+        while !handles.iter().all(ScopedJoinHandle::is_finished) {
+            thread::sleep(WATCH_INTERVAL);
+            watch.look(tell);
+        }
+        watch.tell_progress(tell);
+        let mut submitted = Vec::with_capacity(submitters);
+        for handle in handles {
+            submitted.extend(handle.join().expect("a submitter panicked"));
+        }
+        (submitted, feeder.map(|handle| handle.join().expect("the feeder panicked")))
+    });
+    if let Some(error) = line.error.lock().expect("no holder of this lock panics").take() {
+        return Err(error);
+    }
+    let accounting = fed.transpose()?.unwrap_or_default();
+    Ok(merge(submitted, accounting, line.start_ns.load(Ordering::Acquire), producers))
+}
+
+/// Adds up what the submitters did, and takes their ends of the recorder's queues back for the next phase.
+fn merge(
+    submitted: Vec<Submitted<'_>>,
+    accounting: Accounting,
+    start_ns: i64,
+    producers: &mut RowProducers,
+) -> PhaseOutcome {
+    let mut outcome = PhaseOutcome {
+        start_ns,
+        end_ns: start_ns,
+        accounting,
+        starved: 0,
+        recorder_waits: 0,
+        latencies: Histogram::default(),
+        settings: Map::new(),
+    };
+    let mut depth = DepthMeter::default();
+    let (mut intended, mut submissions) = (None, None);
+    for (index, Submitted { report, rows, histogram, end_ns, settings }) in submitted.into_iter().enumerate()
+    {
+        outcome.accounting.issued.merge(&report.issued);
+        outcome.accounting.order_inversions += report.order_inversions;
+        depth.add(&report.depth);
+        intended = join_spans(intended, report.intended_ns);
+        submissions = join_spans(submissions, report.submitted_ns);
+        outcome.starved += report.starved;
+        outcome.recorder_waits += report.recorder_waits;
+        outcome.end_ns = outcome.end_ns.max(end_ns);
+        if let Some(histogram) = &histogram {
+            outcome.latencies.merge(histogram);
+        }
+        outcome.settings = settings;
+        if let Some(place) = producers.get_mut(index) {
+            *place = rows.into_producer();
+        }
+    }
+    let span_ns = |span: Option<(i64, i64)>| span.map_or(0, |(first_ns, last_ns)| last_ns - first_ns);
+    outcome.accounting.replay_depth = Depth::of(&depth);
+    outcome.accounting.intended_span_ns = span_ns(intended);
+    outcome.accounting.replayed_span_ns = span_ns(submissions);
+    outcome
+}
+
+fn row_end<'a>(producers: &mut RowProducers, index: usize, context: &PhaseContext<'a>) -> RowQueue<'a> {
+    match producers.get_mut(index).and_then(Option::take) {
+        Some(producer) => RowQueue::with_rows(producer, &context.shared.stop),
+        None => RowQueue::without_rows(&context.shared.stop),
+    }
+}
+
+fn join_spans(own: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (own, other) {
+        (Some((a, b)), Some((c, d))) => Some((a.min(c), b.max(d))),
+        (own, other) => own.or(other),
+    }
+}

@@ -1,0 +1,134 @@
+//! What a phase of the job comes to on a given target: submitters, depth, pacing, sizes, and how much there is to do.
+
+use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
+use crate::worker::Pacing;
+use std::thread;
+use testdrive_core::{LbaMap, Opcode};
+use testdrive_drives::{Target, WriteData};
+use testdrive_recording::Recording;
+
+/// A phase whose inputs have been checked.
+pub struct PhasePlan<'a> {
+    /// What was asked.
+    pub job: &'a PhaseJob,
+    /// The source of a replay.
+    pub recording: Option<&'a Recording>,
+}
+
+impl PhasePlan<'_> {
+    /// How many submitters the phase has on this target.
+    pub fn submitters(&self, target: &Target) -> usize {
+        match self.job {
+            PhaseJob::Replay(ReplayJob { streams: Streams::Source, .. }) if !target.identity().modelled => {
+                thread::available_parallelism().map_or(1, usize::from)
+            }
+            _ => 1,
+        }
+    }
+
+    /// When I/Os are issued.
+    pub fn pacing(&self) -> Pacing {
+        match self.job {
+            PhaseJob::Prepare(job) => Pacing::Closed(job.depth as usize),
+            PhaseJob::Synthetic(job) => Pacing::Closed(job.depth as usize),
+            PhaseJob::Replay(job) => match job.pace {
+                Pace::Timed => Pacing::Timed,
+                Pace::Depth => Pacing::Gated,
+                Pace::Asap => Pacing::Closed(job.depth as usize),
+            },
+        }
+    }
+
+    /// Slots of each submitter.
+    pub fn depth(&self) -> usize {
+        match (self.pacing(), self.job) {
+            (Pacing::Closed(depth), _) => depth,
+            (_, PhaseJob::Replay(job)) => job.max_in_flight as usize,
+            _ => unreachable!("only replays are timed or gated"),
+        }
+    }
+
+    /// The longest transfer.
+    pub fn io_bytes_max(&self, block_bytes: u64) -> u64 {
+        match (self.job, self.recording) {
+            (PhaseJob::Prepare(job), _) => job.block_bytes,
+            (PhaseJob::Synthetic(job), _) => job.block_bytes,
+            (PhaseJob::Replay(_), Some(recording)) => {
+                let counts = &recording.manifest.counts.by_opcode;
+                let longest = [Opcode::Read, Opcode::Write]
+                    .map(|opcode| counts.of(opcode).length_max_bytes)
+                    .into_iter()
+                    .max();
+                // Widening to whole blocks adds up to a block at either end.
+                longest.unwrap_or(0).next_multiple_of(block_bytes) + 2 * block_bytes
+            }
+            (PhaseJob::Replay(_), None) => unreachable!("a replay's recording was opened with the job"),
+        }
+    }
+
+    /// I/Os to come, where they are known.
+    pub fn planned_ios(&self, capacity_bytes: u64) -> Option<u64> {
+        match (self.job, self.recording) {
+            (PhaseJob::Prepare(job), _) => Some(capacity_bytes.div_ceil(job.block_bytes)),
+            (PhaseJob::Synthetic(job), _) => job.ios,
+            (PhaseJob::Replay(job), Some(recording)) if job.duration_ns.is_none() => {
+                let counts = &recording.manifest.counts.by_opcode;
+                let kept = Opcode::ALL.into_iter().filter(|opcode| job.keeps(*opcode));
+                let ios: u64 = kept.map(|opcode| counts.of(opcode).ios).sum();
+                let whole = job.from_ns == 0 && job.to_ns.is_none();
+                whole.then(|| ios * u64::from(job.loops.unwrap_or(1)))
+            }
+            _ => None,
+        }
+    }
+
+    /// Time to come, where it is known.
+    pub fn planned_ns(&self) -> Option<i64> {
+        match (self.job, self.recording) {
+            (PhaseJob::Synthetic(job), _) => job.duration_ns,
+            (PhaseJob::Replay(job), Some(recording)) if job.pace == Pace::Timed => {
+                let span_ns = recording.manifest.counts.span_ns;
+                let end_ns = job.to_ns.unwrap_or(span_ns).min(span_ns.max(job.from_ns));
+                let once_ns = ((end_ns - job.from_ns) as f64 / job.speed) as i64;
+                let loops_ns = once_ns.saturating_mul(i64::from(job.loops.unwrap_or(1)));
+                match (job.duration_ns, job.loops) {
+                    (Some(duration_ns), None) => Some(duration_ns),
+                    (Some(duration_ns), Some(_)) => Some(duration_ns.min(loops_ns)),
+                    (None, _) => Some(loops_ns),
+                }
+            }
+            (PhaseJob::Replay(job), _) => job.duration_ns,
+            _ => None,
+        }
+    }
+
+    /// When to stop a phase that its schedule does not end.
+    pub fn duration_ns(&self) -> Option<i64> {
+        match self.job {
+            PhaseJob::Synthetic(job) => job.duration_ns,
+            PhaseJob::Replay(job) if job.pace != Pace::Timed => job.duration_ns,
+            _ => None,
+        }
+    }
+}
+
+/// What writes carry, as the drives crate has it.
+pub fn write_data(data: Data) -> WriteData {
+    match data {
+        Data::Incompressible => WriteData::Incompressible,
+        Data::Zero => WriteData::Zero,
+        Data::CompressibleShare(share) => WriteData::CompressibleShare(share),
+    }
+}
+
+/// Places the source's I/Os on the target.
+pub fn lba_map(recording: &Recording, job: &ReplayJob, target: &Target) -> LbaMap {
+    let source_bytes = match &recording.manifest.drive {
+        Some(drive) if drive.capacity_bytes >= recording.manifest.counts.end_max_bytes => {
+            drive.capacity_bytes
+        }
+        _ => recording.manifest.counts.end_max_bytes,
+    };
+    let identity = target.identity();
+    LbaMap::new(job.lba, source_bytes, identity.capacity_bytes, identity.logical_block_bytes)
+}

@@ -1,0 +1,129 @@
+//! One submitter: it opens its queue on its own thread, waits for the others at the start line, and runs the pacing loop.
+
+use crate::error::RunError;
+use crate::feeder::Fed;
+use crate::phase::{PhaseContext, StartLine};
+use crate::plan::PhasePlan;
+use crate::recorder::RowQueue;
+use crate::source::Source;
+use crate::synthetic::Synthetic;
+use crate::worker::{Orders, Report, Worker};
+use serde_json::{Map, Value};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+use testdrive_core::Histogram;
+use testdrive_drives::{Device, Drive, IoEngine, QueueOptions, SyncDrive, UringDrive};
+
+/// Between the last submitter being ready and the phase's start, so that none starts late.
+const START_AFTER_NS: i64 = 300_000;
+
+/// A source that can say when it is ready to be timed.
+pub trait Primed: Source + Send {
+    /// Whether enough of it is decoded.
+    fn is_primed(&self) -> bool;
+}
+
+impl Primed for Synthetic {
+    fn is_primed(&self) -> bool {
+        true
+    }
+}
+
+impl Primed for Fed {
+    fn is_primed(&self) -> bool {
+        Fed::is_primed(self)
+    }
+}
+
+/// What one submitter brings back.
+pub struct Submitted<'a> {
+    /// What it did.
+    pub report: Report,
+    /// Its end of the recorder's queue.
+    pub rows: RowQueue<'a>,
+    /// Latencies, of a run that keeps no rows.
+    pub histogram: Option<Histogram>,
+    /// When it was done.
+    pub end_ns: i64,
+    /// What the drive's path did.
+    pub settings: Map<String, Value>,
+}
+
+/// What every submitter of a phase is told.
+#[derive(Clone, Copy)]
+pub struct Submission<'a> {
+    /// What the phase comes to.
+    pub plan: &'a PhasePlan<'a>,
+    /// How its queue is made.
+    pub options: QueueOptions,
+    /// Where the submitters start together.
+    pub line: &'a StartLine,
+    /// The run around it.
+    pub context: &'a PhaseContext<'a>,
+    /// How many there are.
+    pub submitters: usize,
+}
+
+impl<'a> Submission<'a> {
+    /// Opens a queue of the device on this thread, and runs on it.
+    pub fn run_device<S: Primed>(
+        &self,
+        device: Device,
+        engine: IoEngine,
+        source: S,
+        rows: RowQueue<'a>,
+    ) -> Option<Submitted<'a>> {
+        let name = device.identity.uri.clone();
+        let opened = match engine {
+            IoEngine::Sync => {
+                return match SyncDrive::new(device, &self.options) {
+                    Ok(mut drive) => Some(self.run(&mut drive, source, rows)),
+                    Err(error) => self.fail(&name, &error),
+                }
+            }
+            IoEngine::IoUring => UringDrive::new(device, &self.options),
+        };
+        match opened {
+            Ok(mut drive) => Some(self.run(&mut drive, source, rows)),
+            Err(error) => self.fail(&name, &error),
+        }
+    }
+
+    fn fail(&self, name: &str, error: &std::io::Error) -> Option<Submitted<'a>> {
+        self.line.fail(RunError::drive(format!("cannot open a queue to {name}: {error}")));
+        self.line.barrier.wait();
+        self.line.barrier.wait();
+        None
+    }
+
+    /// Runs on an open queue.
+    pub fn run<D: Drive, S: Primed>(&self, drive: &mut D, source: S, rows: RowQueue<'a>) -> Submitted<'a> {
+        while !source.is_primed() && !self.context.shared.stop.requested() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        if self.line.barrier.wait().is_leader() {
+            let lead_ns = if drive.identity().modelled { 0 } else { START_AFTER_NS };
+            self.line.start_ns.store(drive.now_ns() + lead_ns, Ordering::Release);
+        }
+        self.line.barrier.wait();
+        let start_ns = self.line.start_ns.load(Ordering::Acquire);
+        if self.line.failed.load(Ordering::Acquire) {
+            let (report, end_ns) = (Report::default(), start_ns);
+            return Submitted { report, rows, histogram: None, end_ns, settings: Map::new() };
+        }
+        let orders = Orders {
+            pacing: self.plan.pacing(),
+            depth: self.options.depth,
+            shared_order: self.submitters > 1,
+            start_ns,
+            end_ns: self.plan.duration_ns().map(|duration_ns| start_ns + duration_ns),
+            io_timeout_ns: self.context.io_timeout_ns,
+            on_error: self.context.on_error,
+            phase: self.context.index,
+        };
+        let settings = drive.identity().settings.clone();
+        let (report, rows, histogram) = Worker::new(drive, source, orders, self.context.shared, rows).run();
+        Submitted { report, rows, histogram, end_ns: drive.now_ns(), settings }
+    }
+}

@@ -1,0 +1,99 @@
+//! The caller's watch over a phase: progress is told, and signals become a stop.
+
+use crate::event::{Event, Progress};
+use crate::phase::{PhaseContext, StartLine};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+use testdrive_recording::Status;
+
+/// How often progress is told.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Tells progress and passes signals on while the submitters run.
+pub struct Watch<'a> {
+    context: &'a PhaseContext<'a>,
+    line: &'a StartLine,
+    planned_ios: Option<u64>,
+    planned_ns: Option<i64>,
+    told: Instant,
+    ios_before: u64,
+    bytes_before: u64,
+    errors_before: u64,
+    last: (i64, u64, u64),
+}
+
+impl<'a> Watch<'a> {
+    /// A watch from now on.
+    pub fn new(
+        context: &'a PhaseContext<'a>,
+        line: &'a StartLine,
+        planned_ios: Option<u64>,
+        planned_ns: Option<i64>,
+    ) -> Watch<'a> {
+        let shared = context.shared;
+        let (ios, bytes) = (shared.ios.load(Ordering::Relaxed), shared.bytes.load(Ordering::Relaxed));
+        Watch {
+            context,
+            line,
+            planned_ios,
+            planned_ns,
+            told: Instant::now(),
+            ios_before: ios,
+            bytes_before: bytes,
+            errors_before: shared.errors.load(Ordering::Relaxed),
+            last: (shared.now_ns.load(Ordering::Relaxed), ios, bytes),
+        }
+    }
+
+    /// Passes a signal on, and tells progress when it is time.
+    pub fn look(&mut self, tell: &mut dyn FnMut(Event)) {
+        let signal = self.context.signal.load(Ordering::Relaxed);
+        if signal != 0 {
+            let name = if signal == libc::SIGINT as usize { "SIGINT" } else { "SIGTERM" };
+            self.context.shared.stop.request(Status::Interrupted, format!("stopped by {name}"));
+        }
+        if self.told.elapsed() >= PROGRESS_INTERVAL {
+            self.tell_progress(tell);
+        }
+    }
+
+    /// Tells progress now.
+    pub fn tell_progress(&mut self, tell: &mut dyn FnMut(Event)) {
+        self.told = Instant::now();
+        let shared = self.context.shared;
+        let start_ns = self.line.start_ns.load(Ordering::Acquire);
+        if start_ns == i64::MIN {
+            return;
+        }
+        let now_ns = shared.now_ns.load(Ordering::Relaxed).max(start_ns);
+        let (ios, bytes) = (shared.ios.load(Ordering::Relaxed), shared.bytes.load(Ordering::Relaxed));
+        let (last_ns, last_ios, last_bytes) = self.last;
+        let interval_s = (now_ns - last_ns.max(start_ns)) as f64 / 1e9;
+        let rate = |count: u64| if interval_s > 0.0 { count as f64 / interval_s } else { 0.0 };
+        let live = std::mem::take(&mut *self.context.live.lock().expect("no holder of this lock panics"));
+        let elapsed_ns = now_ns - start_ns;
+        let (phase_ios, phase_bytes) = (ios - self.ios_before, bytes - self.bytes_before);
+        let done_share = match (self.planned_ns, self.planned_ios) {
+            (Some(planned_ns), _) => Some(elapsed_ns as f64 / planned_ns.max(1) as f64),
+            (None, Some(planned_ios)) => Some(phase_ios as f64 / planned_ios.max(1) as f64),
+            (None, None) => None,
+        };
+        let has_latencies = live.latencies.count() > 0;
+        tell(Event::Progress(Progress {
+            phase: self.context.index,
+            elapsed_ns,
+            done_share: done_share.map(|share| share.min(1.0)),
+            ios: phase_ios,
+            bytes: phase_bytes,
+            errors: shared.errors.load(Ordering::Relaxed) - self.errors_before,
+            iops: rate(ios - last_ios),
+            throughput_bytes_per_s: rate(bytes - last_bytes),
+            latency_p50_ns: live.latencies.percentile_ns(0.5),
+            latency_p99_ns: live.latencies.percentile_ns(0.99),
+            latency_max_ns: has_latencies.then(|| live.latencies.max_ns()),
+            in_flight: shared.in_flight.load(Ordering::Relaxed),
+            lateness_max_ns: live.lateness_max_ns,
+        }));
+        self.last = (now_ns, ios, bytes);
+    }
+}
