@@ -39,7 +39,7 @@ from testdrive.job import Job
 BINARY_NAME = "testdrive-engine"
 ENVIRONMENT_VARIABLE = "TESTDRIVE_ENGINE"
 
-#: A third signal means that somebody no longer wants to wait for the drive.
+#: The engine ends at once at its second signal; a third finds it hanging.
 _PATIENCE_SIGNALS = 3
 _STDERR_LINES = 20
 _EXCEPTIONS: dict[int, type[TestdriveError]] = {
@@ -206,7 +206,7 @@ def _converse(
     listener = threading.Thread(target=_listen, args=(process, said), daemon=True)
     listener.start()
     last: Finished | Failed | None = None
-    with _stopped_at_the_end(process), _signals_passed_to(process):
+    with _stopped_at_the_end(process), _signals_passed_to(process) as passed_on:
         # Only from here on can anything happen to the drive: an engine without its job does nothing.
         _hand_over(process, request)
         for event in _events(process, kinds):
@@ -216,6 +216,9 @@ def _converse(
                 on_event(event)
         status = process.wait()
     listener.join(timeout=1)
+    if last is None and passed_on:
+        # A second signal ends the engine at once, without its last word: that was asked for, and is no crash.
+        raise Interrupted(f"interrupted at once, without waiting for the drive{_kept(output)}")
     return _judged(last, status, said, output)
 
 
@@ -269,17 +272,19 @@ def _stopped_at_the_end(process: subprocess.Popen[str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _signals_passed_to(process: subprocess.Popen[str]) -> Iterator[None]:
-    """While this lasts, pass signals that would end us to the engine, which ends first and in good order."""
+def _signals_passed_to(process: subprocess.Popen[str]) -> Iterator[list[int]]:
+    """While this lasts, pass signals that would end us to the engine, which ends first and in good order.
+
+    What is yielded grows with each signal.
+    """
+    received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield received
         return
-    received = 0
 
     def pass_on(number: int, _: FrameType | None) -> None:
-        nonlocal received
-        received += 1
-        if received >= _PATIENCE_SIGNALS:
+        received.append(number)
+        if len(received) >= _PATIENCE_SIGNALS:
             process.kill()
         else:
             process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
@@ -287,7 +292,7 @@ def _signals_passed_to(process: subprocess.Popen[str]) -> Iterator[None]:
     handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     before = {number: signal.signal(number, pass_on) for number in handled}
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -318,5 +323,8 @@ def _crash(status: int, said: Iterable[str], output: str | None) -> EngineError:
     else:
         how = f"ended with status {status} and did not say how the run went"
     words = "\n".join(f"  engine: {line}" for line in said)
-    kept = f"; what was recorded until then is kept in {output}" if output and Path(output).exists() else ""
-    return EngineError(f"the engine {how}{kept}" + (f"\n{words}" if words else ""))
+    return EngineError(f"the engine {how}{_kept(output)}" + (f"\n{words}" if words else ""))
+
+
+def _kept(output: str | None) -> str:
+    return f"; what was recorded until then is kept in {output}" if output and Path(output).exists() else ""

@@ -14,7 +14,7 @@ from testdrive.manifest import OPCODES, Manifest
 from testdrive.plans.judgement import metric_at
 from testdrive.report import units, words
 
-_PERCENTILES = ("p50", "p90", "p99", "p99_9", "p99_99", "p99_999", "max")
+_PERCENTILES = ("p50", "p99", "p99_9", "p99_99", "p99_999", "max")
 _MOST_FREQUENT = 3
 
 Summary = Mapping[str, Any]
@@ -149,9 +149,11 @@ def _workload(summary: Summary) -> Pairs:
         yield "frequent sizes", ", ".join(shown)
     if workload.get("sequential_share") is not None:
         yield "sequential", units.percent(workload["sequential_share"])
-    footprint = metric_at(workload, "footprint.total_bytes") or workload.get("footprint_bytes")
-    if isinstance(footprint, int | float):
-        yield "footprint", units.size(footprint)
+    footprint = workload.get("footprint_bytes")
+    if footprint:
+        parts = [f"{units.size(footprint['total'])} in all"]
+        parts += [f"{name} {units.size(value)}" for name, value in footprint["by_opcode"].items() if value]
+        yield "footprint", ", ".join(parts)
 
 
 def _fidelity(summary: Summary) -> Pairs:
