@@ -130,13 +130,20 @@ def _phase(plan: Plan, index: int, phase: PlanPhase, values: Mapping[str, Any]) 
 def _rules(plan: Plan, values: Mapping[str, Any]) -> list[Rule]:
     made = []
     for index, rule in enumerate(plan.judgement.rules):
-        limits = {
-            key: _resolved(plan, ("judgement", "rules", index, key), getattr(rule, key), values)
-            for key in _LIMITS
-        }
+        limits: dict[str, Any] = {}
+        for key in _LIMITS:
+            location = ("judgement", "rules", index, key)
+            limits[key] = _resolved(plan, location, getattr(rule, key), values)
+            if key != "equals" and not (limits[key] is None or _is_number(limits[key])):
+                shown = repr(limits[key])
+                raise UsageError(f"{_place(plan, location)}: {shown} is not a number in the metric's unit")
         if any(limit is not None for limit in limits.values()):
             made.append(rule.model_copy(update=limits))
     return made
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _place(plan: Plan, location: tuple[int | str, ...]) -> str:

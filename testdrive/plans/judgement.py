@@ -60,10 +60,11 @@ def metric_at(summary: Mapping[str, Any], key: str) -> Any:
 def _outcome(rule: Rule, summary: Mapping[str, Any]) -> Outcome:
     value = metric_at(summary, rule.metric)
     code = metric_at(summary, rule.code) if rule.code else None
+    number = isinstance(value, int | float)
     if rule.at_most is not None:
-        words, holds = f"at most {rule.at_most}", value is not None and value <= rule.at_most
+        words, holds = f"at most {rule.at_most}", number and value <= rule.at_most
     elif rule.at_least is not None:
-        words, holds = f"at least {rule.at_least}", value is not None and value >= rule.at_least
+        words, holds = f"at least {rule.at_least}", number and value >= rule.at_least
     else:
         words, holds = f"equals {rule.equals}", value == rule.equals
     if value is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -286,6 +287,16 @@ def test_every_command_documents_its_exit_statuses(command: str, capsys: pytest.
     words = " ".join(capsys.readouterr().out.split())
     assert "3 refused for safety; 4 the drive failed; 5 interrupted" in words
     assert "--json" in words
+
+
+@pytest.mark.parametrize(
+    "command", ["demo", "drives", "import", "inspect", "replay", "run", "plans", "compare"]
+)
+def test_every_option_is_documented(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--help"]) == 0
+    options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    documentation = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+    assert not {option for option in options if f"{option}" not in documentation}
 
 
 def test_help_needs_none_of_the_heavy_imports() -> None:

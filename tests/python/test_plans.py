@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,7 @@ SUMMARY = {"a": {"b_ns": 5}, "recovery_ns": None, "recovery_code": "no_burst", "
         (Rule(metric="text", equals="faithful"), True),
         (Rule(metric="text", equals="other"), False),
         (Rule(metric="a.missing", at_most=5), False),
+        (Rule(metric="text", at_most=5), False),
         (Rule(metric="recovery_ns", at_most=5, code="recovery_code"), False),
         (Rule(metric="recovery_ns", at_most=5, code="recovery_code", holds_without=["no_burst"]), True),
         (Rule(metric="recovery_ns", at_most=5, code="recovery_code", holds_without=["other"]), False),
@@ -186,6 +188,23 @@ def test_a_limit_that_was_not_given_leaves_its_rule_out() -> None:
     (rule,) = bind(load("replay"), {"recording": "r", "peak-limit": "10ms"}).rules
     assert (rule.metric, rule.at_most) == ("peak_latency_ns", 10_000_000)
     assert judge([], SUMMARY).verdict == "none"
+
+
+def test_a_limit_that_is_no_number_is_refused(tmp_path: Path) -> None:
+    text = f'{MINIMAL}\n[[judgement.rules]]\nmetric = "peak_latency_ns"\nat_most = "10s"\n'
+    with pytest.raises(
+        UsageError, match=r"mine\.toml:23: judgement\.rules\.0\.at_most: '10s' is not a number"
+    ):
+        bind(load(plan_file(tmp_path, text)), {})
+
+
+def test_the_example_of_the_documentation_is_a_plan(tmp_path: Path) -> None:
+    documentation = (Path(__file__).parents[2] / "docs" / "plans.md").read_text()
+    example = documentation.split("## An example")[1].split("## Keys")[0]
+    plan = load(plan_file(tmp_path, textwrap.dedent(example)))
+    bound = bind(plan, {"recording": "prod.rec", "fill": "no", "limit": "10ms"})
+    assert [phase.kind for phase in bound.phases] == ["replay"]
+    assert bound.rules[0].at_most == 10_000_000
 
 
 @pytest.mark.parametrize("bad", ["at_most = 1\nat_least = 2", "", 'at_most = 1\nholds_without = ["x"]'])
