@@ -1,0 +1,133 @@
+//! The drives of this host, with whether each may be erased and every reason why not.
+
+use crate::guard::{handle, State};
+use crate::identity::{backing_file, erase_name, features, identify};
+use crate::refusal::Reason;
+use crate::signatures::Signature;
+use crate::sysfs::{BlockDevice, SystemRoots};
+use crate::usage::{Snapshot, Usage};
+use serde::Serialize;
+use std::io;
+use std::path::PathBuf;
+
+/// One drive, as `testdrive-engine drives` prints it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DriveListing {
+    /// What to give as `--drive`.
+    pub uri: String,
+    /// Model name, empty where there is none.
+    pub model: String,
+    /// Serial number, empty where there is none.
+    pub serial: String,
+    /// Firmware revision, empty where there is none.
+    pub firmware: String,
+    /// Capacity.
+    pub capacity_bytes: u64,
+    /// The smallest unit that can be addressed.
+    pub logical_block_bytes: u64,
+    /// The smallest unit that is written without a read first.
+    pub physical_block_bytes: u64,
+    /// Whether writes are refused by the kernel.
+    pub read_only: bool,
+    /// Whether it seeks.
+    pub rotational: bool,
+    /// The longest trim that it takes; 0 where it takes none.
+    pub discard_max_bytes: u64,
+    /// Mount points of it and its partitions.
+    pub mounted: Vec<String>,
+    /// Devices that are built on it.
+    pub holders: Vec<String>,
+    /// Whether it, or a partition of it, is swap.
+    pub swap: bool,
+    /// What it carries, partition tables among them.
+    pub signatures: Vec<Signature>,
+    /// `gpt`, `dos` or null.
+    pub partition_table: Option<String>,
+    /// The partitions that the kernel knows.
+    pub partitions: Vec<String>,
+    /// The file or device under a loop device.
+    pub backing_file: Option<PathBuf>,
+    /// What `--erase` must say.
+    pub erase_name: String,
+    /// Whether `--erase` with that name is enough to write to it.
+    pub erasable: bool,
+    /// Every reason why it is not.
+    pub refusals: Vec<String>,
+}
+
+/// Every block device that could be tested. Those without capacity (unattached loop devices, empty readers) are left out.
+///
+/// # Errors
+/// When the kernel's tables cannot be read, as without /sys or /proc.
+pub fn list_drives() -> io::Result<Vec<DriveListing>> {
+    list_with_roots(&SystemRoots::default())
+}
+
+/// The same, with the kernel's file systems elsewhere.
+///
+/// # Errors
+/// As [`list_drives`].
+pub fn list_with_roots(roots: &SystemRoots) -> io::Result<Vec<DriveListing>> {
+    let snapshot = Snapshot::take(roots)?.with_openers(None);
+    let disks = roots.whole_disks()?.into_iter().filter(|disk| disk.size_bytes() > 0);
+    disks.map(|disk| entry(&disk, &snapshot, roots)).collect()
+}
+
+fn entry(disk: &BlockDevice, snapshot: &Snapshot, roots: &SystemRoots) -> io::Result<DriveListing> {
+    let uri = disk.node().display().to_string();
+    let identity = identify(&uri, disk)?;
+    let features = features(disk)?;
+    let node = roots.dev.join(disk.name.replace('!', "/"));
+    let (usage, signatures, partitions, reasons) = match handle(&node) {
+        Ok(handle) => {
+            let state = State::look(disk, &handle, snapshot.clone());
+            let reasons = state.reasons(false);
+            (state.usage, state.signatures, state.partitions, reasons)
+        }
+        Err(error) => unopened(disk, snapshot, &error),
+    };
+    Ok(DriveListing {
+        erase_name: erase_name(&identity.serial, &disk.node()),
+        uri,
+        model: identity.model,
+        serial: identity.serial,
+        firmware: identity.firmware,
+        capacity_bytes: identity.capacity_bytes,
+        logical_block_bytes: identity.logical_block_bytes,
+        physical_block_bytes: identity.physical_block_bytes,
+        read_only: reasons.contains(&Reason::ReadOnly),
+        rotational: features.rotational,
+        discard_max_bytes: features.discard_max_bytes,
+        mounted: usage.mounted,
+        holders: usage.holders,
+        swap: !usage.swaps.is_empty(),
+        partition_table: partition_table(&signatures),
+        signatures,
+        partitions,
+        backing_file: backing_file(disk),
+        erasable: reasons.is_empty(),
+        refusals: reasons.iter().map(Reason::to_string).collect(),
+    })
+}
+
+/// What is known of a disk whose node cannot even be named.
+fn unopened(
+    disk: &BlockDevice,
+    snapshot: &Snapshot,
+    error: &io::Error,
+) -> (Usage, Vec<Signature>, Vec<String>, Vec<Reason>) {
+    let usage = snapshot.usage_of_device(disk);
+    let partitions = disk.partitions().unwrap_or_default().into_iter().map(|each| each.name).collect();
+    let mut reasons = crate::refusal::reasons_of_usage(&usage);
+    if disk.is_read_only() {
+        reasons.push(Reason::ReadOnly);
+    }
+    reasons.push(Reason::Unknown(format!("its node cannot be opened: {error}")));
+    (usage, Vec::new(), partitions, reasons)
+}
+
+/// GPT wins over the DOS table that protects it.
+fn partition_table(signatures: &[Signature]) -> Option<String> {
+    let has = |name: &str| signatures.iter().any(|each| each.is_partition_table && each.name == name);
+    ["gpt", "dos"].into_iter().find(|name| has(name)).map(str::to_string)
+}

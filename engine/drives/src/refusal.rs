@@ -1,0 +1,228 @@
+//! Why a drive is not opened: each reason a sentence that says what was found and what to do now.
+
+use crate::signatures::Signature;
+use crate::usage::Usage;
+use std::fmt;
+
+/// One reason not to write to, or not to use, a drive.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// A file system on it is mounted. Never overridable.
+    Mounted(Vec<String>),
+    /// Other devices are built on it. Never overridable.
+    Held(Vec<String>),
+    /// It is swap. Never overridable.
+    Swap(Vec<String>),
+    /// Another process has claimed it, or has it open for writing. Never overridable.
+    Busy(Vec<String>),
+    /// It cannot be written. Never overridable.
+    ReadOnly,
+    /// The recording would be written to the drive that is measured. Never overridable.
+    RecordingOnIt(String),
+    /// A `file:` leads to a block device. Never overridable: a drive is named as a drive.
+    BlockDevice {
+        /// Whether it was through a link.
+        linked: bool,
+        /// The device's own path.
+        node: String,
+    },
+    /// Whether it is free could not be found out. Never overridable.
+    Unknown(String),
+    /// No consent was given.
+    NoConsent {
+        /// What consent must name.
+        name: String,
+    },
+    /// Consent was given to another drive.
+    WrongConsent {
+        /// What was named.
+        given: String,
+        /// What consent must name.
+        name: String,
+    },
+    /// It carries something, and the second consent was not given.
+    Signatures(Vec<String>),
+}
+
+impl Reason {
+    /// Whether consent could lift it.
+    pub fn is_overridable(&self) -> bool {
+        matches!(self, Reason::NoConsent { .. } | Reason::WrongConsent { .. } | Reason::Signatures(_))
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Mounted(places) => {
+                write!(f, "it is mounted at {}: unmount it first (umount), or name another drive", places.join(", "))
+            }
+            Reason::Held(holders) => write!(
+                f,
+                "it is held by {}: stop what is built on it first (vgchange -an, mdadm --stop, cryptsetup close, losetup -d)",
+                holders.join(", ")
+            ),
+            Reason::Swap(paths) => write!(f, "it is in use as swap ({}): turn that off first (swapoff)", paths.join(", ")),
+            Reason::Busy(who) if who.is_empty() => {
+                write!(f, "another process or the kernel has claimed it: find it with 'lsof' or 'fuser -v' and stop it first")
+            }
+            Reason::Busy(who) => write!(f, "it is in use by {}: stop that first", who.join(", ")),
+            Reason::ReadOnly => write!(
+                f,
+                "it is read-only: make it writable first (blockdev --setrw, or the drive's own write protection), or run a job that only reads"
+            ),
+            Reason::RecordingOnIt(output) => write!(
+                f,
+                "the recording {output} would be written to this very drive and disturb what is measured: put the output on another drive"
+            ),
+            Reason::BlockDevice { linked, node } => {
+                let how = if *linked { "it is a link to the block device" } else { "it is the block device" };
+                write!(f, "{how} {node}, not a file: if you mean that drive, name it as {node}, with --erase")
+            }
+            Reason::Unknown(what) => {
+                write!(f, "whether it is free cannot be told ({what}): run as root where /sys and /proc are mounted")
+            }
+            Reason::NoConsent { name } => write!(
+                f,
+                "this run would overwrite it and nobody consented: if nothing on it is needed, add '--erase {name}'"
+            ),
+            Reason::WrongConsent { given, name } => write!(
+                f,
+                "--erase names '{given}', but this is '{name}': check that it is the drive you mean, then give '--erase {name}'"
+            ),
+            Reason::Signatures(names) => write!(
+                f,
+                "it carries {}: if that is not needed, add '--erase-signatures', or clear it first (wipefs)",
+                names.join(", ")
+            ),
+        }
+    }
+}
+
+/// Why a drive was not opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request makes no sense: the drive is not there, or is not what its URI says.
+    Usage(String),
+    /// It is not safe.
+    Unsafe {
+        /// The drive as given.
+        target: String,
+        /// Every reason, not only the first.
+        reasons: Vec<Reason>,
+    },
+    /// The drive, or the system under it, failed.
+    Drive(String),
+}
+
+impl Refusal {
+    /// The name of the class in the engine's progress output.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Refusal::Usage(_) => "usage",
+            Refusal::Unsafe { .. } => "refused",
+            Refusal::Drive(_) => "drive",
+        }
+    }
+
+    /// The exit status of a run that ends so.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Refusal::Usage(_) => 2,
+            Refusal::Unsafe { .. } => 3,
+            Refusal::Drive(_) => 4,
+        }
+    }
+
+    /// The reasons for which it is unsafe; none for the other classes.
+    pub fn reasons(&self) -> &[Reason] {
+        match self {
+            Refusal::Unsafe { reasons, .. } => reasons,
+            _ => &[],
+        }
+    }
+
+    /// `Ok` where there is no reason.
+    pub(crate) fn unless_empty(target: &str, reasons: Vec<Reason>) -> Result<(), Refusal> {
+        match reasons.is_empty() {
+            true => Ok(()),
+            false => Err(Refusal::Unsafe { target: target.to_string(), reasons }),
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Usage(message) | Refusal::Drive(message) => f.write_str(message),
+            Refusal::Unsafe { target, reasons } if reasons.len() == 1 => {
+                write!(f, "{target} is refused: {}", reasons[0])
+            }
+            Refusal::Unsafe { target, reasons } => {
+                write!(f, "{target} is refused for {} reasons:", reasons.len())?;
+                reasons.iter().try_for_each(|reason| write!(f, "\n  - {reason}"))
+            }
+        }
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// The reasons in how a device or file is in use.
+pub(crate) fn reasons_of_usage(usage: &Usage) -> Vec<Reason> {
+    let named = |names: &Vec<String>, reason: fn(Vec<String>) -> Reason| {
+        (!names.is_empty()).then(|| reason(names.clone()))
+    };
+    let known = [
+        named(&usage.mounted, Reason::Mounted),
+        named(&usage.holders, Reason::Held),
+        named(&usage.swaps, Reason::Swap),
+        named(&usage.writers, Reason::Busy),
+    ];
+    known.into_iter().flatten().chain(usage.unknown.iter().cloned().map(Reason::Unknown)).collect()
+}
+
+/// The signatures as a message lists them.
+pub(crate) fn signature_names(signatures: &[Signature], partitions: &[String]) -> Vec<String> {
+    let mut names: Vec<String> = signatures
+        .iter()
+        .map(|found| {
+            let what = if found.is_partition_table { "a partition table" } else { "a signature" };
+            let place = found.offset_bytes.map_or(String::new(), |offset| format!(" at byte {offset}"));
+            format!("{what} of {}{place}", found.name)
+        })
+        .collect();
+    if !partitions.is_empty() {
+        names.push(format!("partitions ({})", partitions.join(", ")));
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_have_the_documented_exit_status() {
+        let refused = Refusal::Unsafe { target: "/dev/x".into(), reasons: vec![Reason::ReadOnly] };
+        assert_eq!((refused.kind(), refused.exit_status()), ("refused", 3));
+        assert_eq!(Refusal::Usage(String::new()).exit_status(), 2);
+        assert_eq!(Refusal::Drive(String::new()).exit_status(), 4);
+    }
+
+    #[test]
+    fn every_reason_is_told() {
+        let reasons = vec![Reason::Mounted(vec!["/srv".into()]), Reason::NoConsent { name: "S4EW".into() }];
+        let text = Refusal::Unsafe { target: "/dev/x".into(), reasons }.to_string();
+        assert!(text.starts_with("/dev/x is refused for 2 reasons:\n  - it is mounted at /srv: "), "{text}");
+        assert!(text.contains("--erase S4EW"), "{text}");
+    }
+
+    #[test]
+    fn only_consent_can_be_given_later() {
+        assert!(Reason::Signatures(Vec::new()).is_overridable());
+        for reason in [Reason::Mounted(Vec::new()), Reason::ReadOnly, Reason::Busy(Vec::new())] {
+            assert!(!reason.is_overridable());
+        }
+    }
+}
