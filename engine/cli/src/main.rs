@@ -1,5 +1,6 @@
 //! The data plane's one binary: talks to drives, decodes traces, simulates drives, and records every I/O.
 
+mod drives;
 mod lines;
 mod models;
 mod run;
@@ -19,6 +20,8 @@ struct Cli {
 enum Command {
     /// Run a job: JSON in, JSON lines out, a recording on disk
     Run(run::RunArgs),
+    /// List the block devices of this host as JSON: what each is, and whether it may be erased
+    Drives,
     /// List the modelled drives as JSON
     Models,
 }
@@ -26,6 +29,7 @@ enum Command {
 fn main() -> ExitCode {
     match Cli::parse().command {
         Command::Run(args) => run::main(&args),
+        Command::Drives => drives::main(),
         Command::Models => models::main(),
     }
 }

@@ -1,22 +1,18 @@
 //! A drive opened for a run, whichever path leads to it.
 
 use crate::device::Device;
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    ReadOnly,
-    Write,
-}
-#[derive(Clone, Debug, Default)]
-pub struct Consent {
-    pub erase: Option<String>,
-    pub erase_signatures: bool,
-}
+use crate::guard::{open_for_run, GuardedTarget, OpenRequest};
+use crate::refusal::Refusal;
 use crate::sim::SimDrive;
 use crate::uri::{DriveKind, DriveUri, IoEngine};
+use crate::uring::UringDrive;
+use serde_json::Value;
 use std::path::Path;
 use testdrive_core::Opcode;
 use testdrive_recording::{DriveIdentity, Warning};
 use testdrive_simulator::Model;
+
+pub use crate::guard::{Access, Consent};
 
 /// An open drive.
 pub enum Target {
@@ -30,6 +26,8 @@ pub enum Target {
         device: Device,
         /// How its queues are made.
         engine: IoEngine,
+        /// What makes figures from it less valid than they look.
+        warnings: Vec<Warning>,
     },
 }
 
@@ -70,8 +68,8 @@ impl Target {
                 Ok(Target::Sim(Box::new(SimDrive::new(uri, model))))
             }
             DriveKind::Block { .. } | DriveKind::File { .. } => {
-                let _ = (access, consent, output);
-                Err(TargetError::Usage("pending".into()))
+                let request = OpenRequest { uri: &parsed, access, consent, output };
+                Ok(device_target(open_for_run(&request)?, parsed.engine))
             }
         }
     }
@@ -96,10 +94,49 @@ impl Target {
     }
 
     /// What makes figures from this target less valid than they look.
-    pub fn warnings(&self) -> Vec<Warning> {
-        let Target::Device { device, .. } = self else { return Vec::new() };
-        let _ = device;
-        Vec::new()
+    pub fn warnings(&self) -> &[Warning] {
+        match self {
+            Target::Device { warnings, .. } => warnings,
+            Target::Null(_) | Target::Sim(_) => &[],
+        }
+    }
+}
+
+/// Chooses the path to a device: io_uring unless another was asked for or the host forbids it, which is said.
+fn device_target(guarded: GuardedTarget, asked: Option<IoEngine>) -> Target {
+    let GuardedTarget { mut device, direct, mut warnings, .. } = guarded;
+    let engine = match asked {
+        Some(engine) => engine,
+        None => {
+            match UringDrive::is_available() {
+                Ok(()) => IoEngine::IoUring,
+                Err(error) => {
+                    warnings.push(Warning {
+                    code: "io_uring_unavailable".into(),
+                    message: format!("io_uring cannot be used here ({error}), so I/O goes through blocking threads"),
+                    remedy: "allow io_uring (sysctl kernel.io_uring_disabled, or the container's seccomp profile)".into(),
+                });
+                    IoEngine::Sync
+                }
+            }
+        }
+    };
+    device.identity.path = match engine {
+        IoEngine::IoUring => "io_uring".into(),
+        IoEngine::Sync => "sync".into(),
+    };
+    device.identity.settings.insert("direct".into(), Value::Bool(direct));
+    Target::Device { device, engine, warnings }
+}
+
+impl From<Refusal> for TargetError {
+    fn from(refusal: Refusal) -> TargetError {
+        let message = refusal.to_string();
+        match refusal {
+            Refusal::Usage(_) => TargetError::Usage(message),
+            Refusal::Unsafe { .. } => TargetError::Refused(message),
+            Refusal::Drive(_) => TargetError::Drive(message),
+        }
     }
 }
 

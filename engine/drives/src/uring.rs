@@ -100,6 +100,14 @@ fn kernel_discards_asynchronously() -> bool {
 }
 
 impl UringDrive {
+    /// Whether this host lets the process use io_uring.
+    ///
+    /// # Errors
+    /// The system's answer where it does not.
+    pub fn is_available() -> io::Result<()> {
+        IoUring::new(2).map(|_| ())
+    }
+
     /// A queue of `depth` slots. To be made on the thread that uses it: the ring takes submissions from one thread only.
     ///
     /// # Errors

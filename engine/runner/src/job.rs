@@ -326,7 +326,7 @@ impl PhaseJob {
         let depth_wanted = format!("a number from 1 to {DEPTH_MAX}");
         let depth_check = |key, depth| check((1..=DEPTH_MAX).contains(&depth), key, depth, &depth_wanted);
         let block_check = |block_bytes: u64| {
-            let valid = block_bytes > 0 && block_bytes % 512 == 0 && block_bytes <= 1 << 30;
+            let valid = block_bytes > 0 && block_bytes.is_multiple_of(512) && block_bytes <= 1 << 30;
             check(valid, "block_bytes", block_bytes, "a multiple of 512, at most 1 GiB")
         };
         if let Data::CompressibleShare(share) = self.data() {

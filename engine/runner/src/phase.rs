@@ -174,7 +174,7 @@ fn run_submitters<S: Primed>(
                 };
                 ends.map(spawn).collect()
             }
-            Target::Device { device, engine } => {
+            Target::Device { device, engine, .. } => {
                 let spawn = |(source, rows)| {
                     let (device, engine) = (device.clone(), *engine);
                     scope.spawn(move || submission.run_device(device, engine, source, rows))

@@ -302,7 +302,7 @@ fn check_fit(phase: &PhaseJob, source: Option<&Recording>, target: &Target) -> R
         PhaseJob::Synthetic(job) => job.block_bytes,
         PhaseJob::Replay(_) => block_bytes,
     };
-    if job_block_bytes % block_bytes != 0 {
+    if !job_block_bytes.is_multiple_of(block_bytes) {
         let message = format!(
             "block_bytes is {job_block_bytes}, and {} has blocks of {block_bytes}: give a multiple",
             identity.uri
@@ -345,7 +345,7 @@ fn warning(code: &str, message: impl Into<String>, remedy: &str) -> Warning {
 }
 
 fn warnings_before(manifest: &Manifest, target: &Target) -> Vec<Warning> {
-    let mut warnings = target.warnings();
+    let mut warnings = target.warnings().to_vec();
     if manifest.tool.build == "debug" {
         let message = "the engine is a debug build, which times I/O late";
         warnings.push(warning(

@@ -51,11 +51,6 @@ impl Synthetic {
         }
     }
 
-    /// I/Os still to come.
-    pub fn left(&self) -> u64 {
-        self.left
-    }
-
     fn offset_bytes(&mut self) -> u64 {
         match self.pattern {
             Pattern::Random => {
