@@ -1,0 +1,176 @@
+//! Makes I/Os of the block layer's events, whichever format they came in.
+//!
+//! Events pass through four stages, each bounded: they are put in order ([`order`]); one device's are chosen; what a row is gets
+//! decided by whether the trace has queue events; and they are paired ([`pairing`]) into rows, which come out in the order in
+//! which the I/Os began ([`rows`]).
+
+mod bios;
+mod complete;
+mod devices;
+mod few;
+mod finish;
+mod flushes;
+mod issue;
+mod order;
+mod pairing;
+mod requests;
+mod rows;
+mod verdict;
+
+use crate::event::{BlockEvent, EventKind};
+use crate::format::{Decoded, Events, Options, Sink};
+use crate::{Place, TraceError};
+use devices::Devices;
+use order::EventOrder;
+use pairing::Pairing;
+use rows::RowWindow;
+use std::path::Path;
+
+/// How much is held back at most.
+#[derive(Clone, Copy, Debug)]
+pub struct AssemblerLimits {
+    /// Events held to be put in order.
+    pub order_events: usize,
+    /// Events looked at to find out whether the trace has queue events.
+    pub lookahead_events: usize,
+    /// Rows held so that they come out in the order in which their I/Os began.
+    pub row_window: usize,
+    /// I/Os under way, queued or issued; beyond, the older half is recorded as not completed.
+    pub pending_max: usize,
+}
+
+impl Default for AssemblerLimits {
+    fn default() -> Self {
+        AssemblerLimits {
+            order_events: 4096,
+            lookahead_events: 65_536,
+            row_window: 262_144,
+            pending_max: 1_048_576,
+        }
+    }
+}
+
+enum Stage<'s> {
+    /// Nothing says yet whether the trace has queue events.
+    Undecided(RowWindow<'s>, Vec<BlockEvent>),
+    Pairing(Box<Pairing<'s>>),
+    /// Between the two; never seen from outside.
+    Moving,
+}
+
+/// Takes events and hands rows to a sink.
+pub struct Assembler<'s> {
+    order: EventOrder,
+    devices: Devices,
+    stage: Stage<'s>,
+    limits: AssemblerLimits,
+    wanted: Option<Events>,
+}
+
+impl<'s> Assembler<'s> {
+    /// An assembler that chooses device and events as `options` say.
+    pub fn new(options: &Options, limits: AssemblerLimits, sink: &'s mut dyn Sink) -> Assembler<'s> {
+        let rows = RowWindow::new(sink, limits.row_window);
+        let stage = match options.events {
+            Some(events) => Stage::Pairing(Box::new(Pairing::new(events, rows, limits.pending_max))),
+            None => Stage::Undecided(rows, Vec::new()),
+        };
+        Assembler {
+            order: EventOrder::new(limits.order_events),
+            devices: Devices::new(options.device),
+            stage,
+            limits,
+            wanted: options.events,
+        }
+    }
+
+    /// Takes an event that stands at `place` of `path`.
+    ///
+    /// # Errors
+    /// When time goes back by more than the window can mend, or the sink fails.
+    pub fn push(&mut self, event: BlockEvent, path: &Path, place: Place) -> Result<(), TraceError> {
+        let next = self.order.push(event).map_err(|late| TraceError::OutOfOrder {
+            path: path.to_path_buf(),
+            place,
+            back_ns: late.latest_ns.saturating_sub(event.time_ns),
+            latest_ns: late.latest_ns,
+            time_ns: event.time_ns,
+            window: self.order.window(),
+        })?;
+        match next {
+            Some(event) => self.take(event),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the sink how far the input was read.
+    ///
+    /// # Errors
+    /// When the sink wants decoding to end.
+    pub fn progress(&mut self, bytes_read: u64, bytes_total: u64) -> Result<(), TraceError> {
+        let sink = match &mut self.stage {
+            Stage::Undecided(rows, _) => rows.sink(),
+            Stage::Pairing(pairing) => pairing.rows.sink(),
+            Stage::Moving => return Ok(()),
+        };
+        sink.progress(bytes_read, bytes_total).map_err(TraceError::Sink)
+    }
+
+    /// Hands out the last rows, and says what became of the events in `decoded`.
+    ///
+    /// # Errors
+    /// When there were no I/Os, none of the chosen device, or those of several without a choice; or when the sink fails.
+    pub fn finish(mut self, first_path: &Path, decoded: &mut Decoded) -> Result<(), TraceError> {
+        while let Some(event) = self.order.pop() {
+            self.take(event)?;
+        }
+        let device = self.devices.chosen(first_path)?;
+        self.decide(Events::Issued)?;
+        let Stage::Pairing(mut pairing) = self.stage else { return Ok(()) };
+        pairing.tally.completions_without_issue += self.devices.completions_before();
+        if self.wanted == Some(Events::Queued) && pairing.tally.queue_events == 0 {
+            return Err(TraceError::NoIos {
+                path: first_path.to_path_buf(),
+                reason: "it has no queue events: leave --events out, or say --events issued".into(),
+            });
+        }
+        pairing.finish()?;
+        decoded.device = Some(device);
+        verdict::describe(&pairing, first_path, decoded)
+    }
+
+    fn take(&mut self, event: BlockEvent) -> Result<(), TraceError> {
+        if !self.devices.admit(&event) {
+            return Ok(());
+        }
+        match &mut self.stage {
+            Stage::Pairing(pairing) => pairing.push(&event),
+            Stage::Undecided(_, held) => {
+                held.push(event);
+                if matches!(event.kind, EventKind::Queue | EventKind::Remap { .. }) {
+                    self.decide(Events::Queued)
+                } else if held.len() >= self.limits.lookahead_events {
+                    self.decide(Events::Issued)
+                } else {
+                    Ok(())
+                }
+            }
+            Stage::Moving => Ok(()),
+        }
+    }
+
+    /// Decides what a row is, if that is open still, and passes on what was held.
+    fn decide(&mut self, events: Events) -> Result<(), TraceError> {
+        if !matches!(self.stage, Stage::Undecided(..)) {
+            return Ok(());
+        }
+        if let Stage::Undecided(rows, held) = std::mem::replace(&mut self.stage, Stage::Moving) {
+            let mut pairing = Box::new(Pairing::new(events, rows, self.limits.pending_max));
+            for event in &held {
+                pairing.push(event)?;
+            }
+            self.stage = Stage::Pairing(pairing);
+        }
+        Ok(())
+    }
+}
