@@ -1,11 +1,15 @@
 """Ratios between drives with confidence intervals from a moving-block bootstrap within each run.
 
-Latencies are autocorrelated: one burst fills thousands of I/Os, so that resampling single I/Os would give intervals far too
-narrow. Whole blocks of time are drawn instead, longer than the correlation time (Kuensch 1989; block bootstrap). A run is
-first cut into windows with one histogram each, which makes a resample a weighted sum of histograms: its cost does not
+Latencies are autocorrelated: one burst fills thousands of I/Os, so that resampling single I/Os would give
+intervals far too
+narrow. Whole blocks of time are drawn instead, longer than the correlation time (Kuensch 1989; block
+bootstrap). A run is
+first cut into windows with one histogram each, which makes a resample a weighted sum of histograms: its cost
+does not
 depend on the number of I/Os.
 
-What such an interval covers is this run: how else the same drive might do under another run is seen only by repeating it.
+What such an interval covers is this run: how else the same drive might do under another run is seen only by
+repeating it.
 """
 
 from __future__ import annotations
@@ -24,7 +28,8 @@ RESAMPLES = 999
 WINDOW_NS = 100_000_000
 WINDOWS_MAX = 2000
 BLOCKS_MIN = 8
-# With twice the correlation time, intervals between runs that differ by chance alone excluded 1 in 13 % of simulations; blocks of this
+# With twice the correlation time, intervals between runs that differ by chance alone excluded 1 in 13 % of
+# simulations; blocks of this
 # length, with the widening for few blocks, bring it to about the 5 % that are promised.
 BLOCK_TIMES = 4
 CONFIDENCE = 0.95
@@ -50,7 +55,8 @@ class Series:
     sums_ns
         Sum of the latencies of each window, shape (windows,).
     values_ns
-        The greatest latency of each bucket, ascending, shape (buckets,): at most 1/128 above any value of the bucket.
+        The greatest latency of each bucket, ascending, shape (buckets,): at most 1/128 above any value of the
+        bucket.
     """
 
     counts: NDArray[np.float64]
@@ -85,7 +91,9 @@ class Ratio:
 
 
 def window_series(recording: Recording) -> Series | None:
-    """Cut a recording's measured rows into windows of 100 ms (or more, for runs of over 2,000 windows); None if empty."""
+    """Cut a recording's measured rows into windows of 100 ms (or more, for runs of over 2,000 windows); None
+    if empty.
+    """
     rows = recording.table()
     done = rows.filter((rows.status == 0) & (rows.latency_ns >= 0))
     last = recording.execute(done.aggregate(last_ns=done.submit_ns.max()))["last_ns"]
@@ -108,16 +116,18 @@ def window_series(recording: Recording) -> Series | None:
     windows = int(found["window"].max()) + 1
     counts = np.zeros((windows, len(buckets)))
     counts[found["window"], column] = found["ios"]
-    sums_ns = np.bincount(found["window"], weights=found["sum_ns"], minlength=windows)
+    sums_ns = np.bincount(found["window"], weights=found["sum_ns"], minlength=windows).astype(np.float64)
     values_ns = np.zeros(len(buckets))
     np.maximum.at(values_ns, column, found["max_ns"])
     return Series(counts, sums_ns, values_ns)
 
 
 def block_windows(series: Series) -> int:
-    """Return the length of a block in windows: `BLOCK_TIMES` the correlation time of ln mean latency, at least ten.
+    """Return the length of a block in windows: `BLOCK_TIMES` the correlation time of ln mean latency, at
+    least ten.
 
-    The correlation time is the first lag at which the autocorrelation falls below 1/e; a window without I/Os takes the value
+    The correlation time is the first lag at which the autocorrelation falls below 1/e; a window without I/Os
+    takes the value
     before it.
     """
     ios = series.counts.sum(axis=1)
@@ -148,7 +158,8 @@ def resample(series: Series, block: int, generator: np.random.Generator) -> NDAr
     length[-1] = windows - (blocks - 1) * block
     stop = start + length
     wrapped = stop > windows
-    # A block adds one to each of its windows: a step up at its start and down at its end, summed along the run.
+    # A block adds one to each of its windows: a step up at its start and down at its end, summed along the
+    # run.
     base = np.arange(RESAMPLES)[:, None] * (windows + 1)
 
     def steps(at: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -157,12 +168,16 @@ def resample(series: Series, block: int, generator: np.random.Generator) -> NDAr
     change = steps((base + start).ravel()) - steps((base + np.minimum(stop, windows)).ravel())
     around = np.broadcast_to(base, start.shape)[wrapped]
     change += steps(around) - steps(around + stop[wrapped] - windows)
-    weights: NDArray[np.float64] = np.cumsum(change.reshape(RESAMPLES, windows + 1)[:, :-1], axis=1).astype(float)
+    weights: NDArray[np.float64] = np.cumsum(change.reshape(RESAMPLES, windows + 1)[:, :-1], axis=1).astype(
+        float
+    )
     return weights
 
 
 def estimates(series: Series, weights: NDArray[np.float64]) -> dict[Metric, NDArray[np.float64]]:
-    """Return each metric of each weighting of the windows (rows of `weights`), in ns; NaN where no I/O was drawn."""
+    """Return each metric of each weighting of the windows (rows of `weights`), in ns; NaN where no I/O was
+    drawn.
+    """
     counts = weights @ series.counts
     held = np.cumsum(counts, axis=1)
     total = held[:, -1]
@@ -179,16 +194,20 @@ def estimates(series: Series, weights: NDArray[np.float64]) -> dict[Metric, NDAr
 def compare(reference: Series | None, other: Series | None, seed: int = 1) -> list[Ratio]:
     """Return the ratio `other` / `reference` of each metric with its interval and verdict.
 
-    `better` or `worse` needs the interval to exclude 1 and the ratio to lie outside what the reference drive gives when
-    compared with itself. With fewer than `BLOCKS_MIN` blocks, or fewer I/Os than the percentile needs, there is no verdict.
+    `better` or `worse` needs the interval to exclude 1 and the ratio to lie outside what the reference drive
+    gives when
+    compared with itself. With fewer than `BLOCKS_MIN` blocks, or fewer I/Os than the percentile needs, there
+    is no verdict.
     """
     if reference is None or other is None:
         return [Ratio(metric, None, None, None, None, None, "not_recorded") for metric in METRICS]
     block = max(block_windows(reference), block_windows(other))
     blocks = min(len(reference.sums_ns), len(other.sums_ns)) / block
     generator = np.random.default_rng(seed)
-    drawn = [estimates(one, resample(one, min(block, len(one.sums_ns)), generator))
-             for one in (reference, reference, other)]
+    drawn = [
+        estimates(one, resample(one, min(block, len(one.sums_ns)), generator))
+        for one in (reference, reference, other)
+    ]
     whole = [estimates(one, np.ones((1, len(one.sums_ns)))) for one in (reference, other)]
     ios = min(reference.ios, other.ios)
     ratios = []
@@ -210,7 +229,8 @@ def compare(reference: Series | None, other: Series | None, seed: int = 1) -> li
 def _interval(values: NDArray[np.float64], centre: float, blocks: float) -> tuple[float, float]:
     """Return the interval of resampled ratios around the estimate `centre`, widened for the number of blocks.
 
-    Resampling n blocks gives the spread of n deviations with their own mean taken out, and as if it were known exactly.
+    Resampling n blocks gives the spread of n deviations with their own mean taken out, and as if it were
+    known exactly.
     Student's t with n - 1 degrees of freedom puts that right, as for the mean of n values.
     """
     kept = np.sort(values[np.isfinite(values)])
@@ -223,7 +243,9 @@ def _interval(values: NDArray[np.float64], centre: float, blocks: float) -> tupl
 
 
 def _student_t(freedom: float) -> float:
-    """Return the 97.5 % point of Student's t by its expansion around the normal's (Abramowitz and Stegun 26.7.5)."""
+    """Return the 97.5 % point of Student's t by its expansion around the normal's (Abramowitz and Stegun
+    26.7.5).
+    """
     z = _NORMAL
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96

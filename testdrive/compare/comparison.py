@@ -28,7 +28,8 @@ COMPARISON_NAME = "index.html"
 def write_comparison(
     recording_dirs: Sequence[Path], output_dir: Path | str, original: Path | None = None
 ) -> Path:
-    """Write `index.html`, `figures/*.png` and `tables/*.csv` into `output_dir`, which is made if it is not there.
+    """Write `index.html`, `figures/*.png` and `tables/*.csv` into `output_dir`, which is made if it is not
+    there.
 
     Parameters
     ----------
@@ -62,11 +63,13 @@ def write_comparison(
         write_tables(views, rows, output / "tables")
         write_ratios(ratios, output / "tables")
         body = _body(lineup, rows, views, ratios)
-        return write_page(output / COMPARISON_NAME, f"{_title(lineup)} – testdrive", body, views.payload())
+        return write_page(output / COMPARISON_NAME, f"{_title(lineup)}: testdrive", body, views.payload())
 
 
 def comparison_rows(recording_dirs: Sequence[Path], original: Path | None = None) -> list[dict[str, Any]]:
-    """Return the decision table's rows, the original first where it has completions: times in ns, absent ones None."""
+    """Return the decision table's rows, the original first where it has completions: times in ns, absent ones
+    None.
+    """
     with line_up([Path(path) for path in recording_dirs], original) as lineup:
         return [row(one) for one in lineup.subjects]
 
@@ -110,7 +113,10 @@ def _lead(lineup: Lineup, rows: Sequence[Row]) -> str:
     span = max(one.manifest.counts.span_ns for one in lineup.subjects)
     pacings = sorted({words.pacing(one.settings) for one in drives} - {""})
     modes = sorted({str(one.settings["lba"]) for one in drives if one.settings.get("lba")})
-    said = f"{lineup.source_name or 'A workload'} ({words.plural(chosen['ios'], 'I/O')} over {units.time(span)}) was replayed"
+    said = (
+        f"{lineup.source_name or 'A workload'} ({words.plural(chosen['ios'], 'I/O')} over {units.time(span)})"
+    )
+    said += " was replayed"
     said += f" {' or '.join(pacings)}" if pacings else ""
     said += f" on {words.plural(len(drives), 'drive')}"
     if len(modes) == 1:

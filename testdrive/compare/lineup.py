@@ -1,4 +1,6 @@
-"""Who stands in a comparison: the runs in the order given, and the original workload first where it has completions."""
+"""Who stands in a comparison: the runs in the order given, and the original workload first where it has
+completions.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,8 @@ def line_up(recording_dirs: Sequence[Path], original: Path | None) -> Iterator[L
     recording_dirs
         The runs, at least one. Where one of them is the original itself, it stands first.
     original
-        The workload's own recording; if None it is looked for where the runs' manifests say that they replayed it.
+        The workload's own recording; if None it is looked for where the runs' manifests say that they
+        replayed it.
 
     Raises
     ------
@@ -100,7 +103,9 @@ def _original(
 
 
 def _source_path(path: Path, run: Recording) -> Path | None:
-    """Return the recording that a run replayed, if its manifest's path leads to one from here or from beside the run."""
+    """Return the recording that a run replayed, if its manifest's path leads to one from here or from beside
+    the run.
+    """
     said = (run.manifest.source or {}).get("recording")
     if not isinstance(said, str) or not said:
         return None

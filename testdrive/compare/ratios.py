@@ -1,4 +1,6 @@
-"""How much better or worse each drive is than the first, and how sure that is: the bootstrap's figures as a table."""
+"""How much better or worse each drive is than the first, and how sure that is: the bootstrap's figures as a
+table.
+"""
 
 from __future__ import annotations
 
@@ -44,9 +46,12 @@ def ratios_section(ratios: Ratios) -> Markup | None:
         "How much better or worse, and how sure",
         html.tag(
             "p",
-            f"Service time of each as a multiple of {ratios.reference.label}'s: below 1 is faster. Below each ratio is its 95 % interval, from a moving-block "
-            "bootstrap within the run (blocks of time longer than the latency's correlation). Better or worse is said only where the interval excludes 1 and "
-            "the ratio lies outside of what the first drive gives against itself. It covers chance within these runs; what a further run would give is shown only by one.",
+            f"Service time of each as a multiple of {ratios.reference.label}'s: below 1 is faster. Below "
+            "each ratio is its 95 % interval, from a moving-block "
+            "bootstrap within the run (blocks of time longer than the latency's correlation). Better or "
+            "worse is said only where the interval excludes 1 and "
+            "the ratio lies outside of what the first drive gives against itself. It covers chance within "
+            "these runs; what a further run would give is shown only by one.",
         ),
         html.table(
             ["Against " + ratios.reference.name, *(_TITLES[metric] for metric in METRICS)],
@@ -77,4 +82,4 @@ def _cell(ratio: Ratio) -> Node:
     interval = None
     if ratio.low is not None and ratio.high is not None:
         interval = html.tag("small", f"{units.number(ratio.low)} to {units.number(ratio.high)}")
-    return html.join(f"{units.number(ratio.ratio)}×", interval, verdict)
+    return html.join(f"{units.number(ratio.ratio)}{units.TIMES}", interval, verdict)

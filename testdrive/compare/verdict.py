@@ -18,9 +18,13 @@ def verdict_box(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
     """Return the box that stands first on the page."""
     pairs = [(subject, row) for subject, row in zip(subjects, rows, strict=True) if row["role"] == "drive"]
     pairs.sort(key=lambda pair: rank(pair[1]))
-    pairs += [(subject, row) for subject, row in zip(subjects, rows, strict=True) if row["role"] == "original"]
+    pairs += [
+        (subject, row) for subject, row in zip(subjects, rows, strict=True) if row["role"] == "original"
+    ]
     items = [
-        html.tag("li", html.tag("strong", name_cell(subject, identity=False)), " ", mark(row), ". ", sentences(row))
+        html.tag(
+            "li", html.tag("strong", name_cell(subject, identity=False)), " ", mark(row), ". ", sentences(row)
+        )
         for subject, row in pairs
     ]
     return html.tag(
@@ -35,7 +39,8 @@ def verdict_box(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
 
 
 _LIMITS = (
-    "This says how each drive took this workload in this one run, not why. That trims, writes or the drive's own housekeeping cause a burst is shown only by "
+    "This says how each drive took this workload in this one run, not why. That trims, writes or the "
+    "drive's own housekeeping cause a burst is shown only by "
     "replaying the same workload without them and comparing."
 )
 
@@ -65,7 +70,10 @@ def headline(rows: Sequence[Row]) -> str:
         names = words.listed([str(row["name"]) for row in by_class["recovers"]])
         worst = max(row["recovery_ns"] for row in by_class["recovers"])
         verb = "has" if len(by_class["recovers"]) == 1 else "have"
-        said.append(f"{names} {verb} bursts of raised latency, the worst of up to {units.time(worst)}, and recover{'s' if verb == 'has' else ''}.")
+        said.append(
+            f"{names} {verb} bursts of raised latency, the worst of up to {units.time(worst)}, and "
+            f"recover{'s' if verb == 'has' else ''}."
+        )
     if by_class["fails"]:
         names = words.listed([str(row["name"]) for row in by_class["fails"]])
         said.append(f"{names} {'does' if len(by_class['fails']) == 1 else 'do'} not handle it.")

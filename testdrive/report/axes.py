@@ -1,4 +1,6 @@
-"""Axes of rasters: equal cells between two bounds, linear or logarithmic, as Ibis expressions and as numpy edges."""
+"""Axes of rasters: equal cells between two bounds, linear or logarithmic, as Ibis expressions and as numpy
+edges.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Axis:
-    """`cells` equal cells from `low` to `high` (in the column's own unit); a logarithmic axis needs `low` > 0.
+    """`cells` equal cells from `low` to `high` (in the column's own unit); a logarithmic axis needs `low` >
+    0.
 
     Values outside the bounds fall in the first or the last cell, so that no I/O is ever lost from a count.
     """
@@ -24,7 +27,8 @@ class Axis:
     logarithmic: bool = False
 
     def __post_init__(self) -> None:
-        assert self.cells > 0 and self.high > self.low, self
+        assert self.cells > 0, self
+        assert self.high > self.low, self
         assert self.low > 0 or not self.logarithmic, self
 
     def edges(self) -> NDArray[np.float64]:

@@ -12,7 +12,9 @@ from testdrive.report.subject import Subject
 
 
 def warnings_box(subjects: Sequence[Subject], notes: Sequence[str] = ()) -> Markup | None:
-    """Return every warning of every recording, in sight, each with its remedy, after notes on all; None with neither."""
+    """Return every warning of every recording, in sight, each with its remedy, after notes on all; None with
+    neither.
+    """
     gathered: dict[tuple[str, str], list[str]] = {}
     for subject in subjects:
         for message, remedy in _warnings(subject):
@@ -24,7 +26,13 @@ def warnings_box(subjects: Sequence[Subject], notes: Sequence[str] = ()) -> Mark
     for (message, remedy), names in gathered.items():
         who = None if everywhere == 1 else "All: " if len(names) == everywhere else f"{words.listed(names)}: "
         items.append(
-            html.tag("li", html.tag("strong", who) if who else None, message, " " if remedy else None, remedy or None)
+            html.tag(
+                "li",
+                html.tag("strong", who) if who else None,
+                message,
+                " " if remedy else None,
+                remedy or None,
+            )
         )
     return html.tag(
         "section",
@@ -39,7 +47,8 @@ def _warnings(subject: Subject) -> list[tuple[str, str]]:
     manifest = subject.manifest
     found = [(warning.message or warning.code, warning.remedy) for warning in manifest.warnings]
     found += [
-        (f"{dropped.count:,} × {dropped.what} were lost or could not be used.", "") for dropped in manifest.dropped
+        (f"{dropped.count:,} {units.TIMES} {dropped.what} were lost or could not be used.", "")
+        for dropped in manifest.dropped
         if dropped.count
     ]
     if manifest.status != "complete":
@@ -57,7 +66,9 @@ def conditions_section(subjects: Sequence[Subject]) -> Markup:
         "Run conditions",
         *(
             html.details(
-                html.join(subject.name, " " if subject.modelled else None, badge(subject), f" – {subject.identity}"),
+                html.join(
+                    subject.name, " " if subject.modelled else None, badge(subject), f", {subject.identity}"
+                ),
                 html.facts(_facts(subject)),
                 open_=len(subjects) == 1,
             )
@@ -82,7 +93,12 @@ def _facts(subject: Subject) -> list[tuple[str, Node]]:
         ("Path settings", _listing(drive.settings)),
         ("Host", host.hostname if host else None),
         ("Kernel", host.kernel if host else None),
-        ("Processor", f"{host.cpu_model or 'not known'}, {words.plural(host.cpus, 'CPU')}" if host and host.cpus else None),
+        (
+            "Processor",
+            f"{host.cpu_model or 'not known'}, {words.plural(host.cpus, 'CPU')}"
+            if host and host.cpus
+            else None,
+        ),
         ("Memory", units.size(host.memory_bytes) if host and host.memory_bytes else None),
         ("Clock", manifest.clock.source),
         ("Tool", f"{manifest.tool.name} {manifest.tool.version}, {manifest.tool.build} build"),
@@ -105,13 +121,17 @@ def _blocks(subject: Subject) -> str | None:
 def _preparation(subject: Subject) -> str:
     prepared = [phase for phase in subject.manifest.phases if phase.kind == "prepare"]
     if prepared:
-        return "; ".join(f"{phase.name} ({_listing(phase.settings or {}) or 'no settings'})" for phase in prepared)
+        return "; ".join(
+            f"{phase.name} ({_listing(phase.settings or {}) or 'no settings'})" for phase in prepared
+        )
     return "none" if subject.manifest.kind == "run" else ""
 
 
 def _listing(values: dict[str, Any]) -> str:
     return ", ".join(
-        f"{key} {_short(value)}" for key, value in values.items() if value is not None and value not in ([], {})
+        f"{key} {_short(value)}"
+        for key, value in values.items()
+        if value is not None and value not in ([], {})
     )
 
 

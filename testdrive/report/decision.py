@@ -38,20 +38,37 @@ def decision_table(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
             "What the columns mean",
             html.tag(
                 "ul",
-                html.tag("li", "Baseline latency: the mean over the reads and writes of the calm windows, bursts left out."),
-                html.tag("li", "Peak latency: the single slowest I/O, and how long after the start it was submitted."),
                 html.tag(
                     "li",
-                    "Peak recovery: how long the burst that holds the peak lasted, from the rise of the mean latency until it was calm again. A "
+                    "Baseline latency: the mean over the reads and writes of the calm windows, bursts left "
+                    "out.",
+                ),
+                html.tag(
+                    "li",
+                    "Peak latency: the single slowest I/O, and how long after the start it was submitted.",
+                ),
+                html.tag(
+                    "li",
+                    "Peak recovery: how long the burst that holds the peak lasted, from the rise of the "
+                    "mean latency until it was calm again. A "
                     "spike that is over within a second is no burst.",
                 ),
-                html.tag("li", "Percentiles: of all I/Os; absent where too few I/Os were made for them to hold."),
+                html.tag(
+                    "li", "Percentiles: of all I/Os; absent where too few I/Os were made for them to hold."
+                ),
                 html.tag(
                     "li",
-                    "Response p99.9: as service p99.9, but from when the workload wanted the I/O: it holds the wait before a late submission too.",
+                    "Response p99.9: as service p99.9, but from when the workload wanted the I/O: it holds "
+                    "the wait before a late submission too.",
                 ),
-                html.tag("li", "Time stalled: the share of the run during which the oldest I/O in flight was older than 10 ms, and than 100 ms."),
-                html.tag("li", "Fidelity: whether the replay was the same workload; the reasons where it was not."),
+                html.tag(
+                    "li",
+                    "Time stalled: the share of the run during which the oldest I/O in flight was older "
+                    "than 10 ms, and than 100 ms.",
+                ),
+                html.tag(
+                    "li", "Fidelity: whether the replay was the same workload; the reasons where it was not."
+                ),
             ),
         ),
     )
@@ -90,7 +107,10 @@ def _stalls(row: Row) -> Node:
     shares = [(threshold, stall_share(row, threshold)) for threshold in STALLS_NS]
     if all(share is None for _, share in shares):
         return units.ABSENT
-    parts = [f"{units.percent(share, 2)} > {units.time(threshold).replace('.0', '')}" for threshold, share in shares]
+    parts = [
+        f"{units.percent(share, 2)} > {units.time(threshold).replace('.0', '')}"
+        for threshold, share in shares
+    ]
     return html.join(parts[0], *(html.tag("small", part) for part in parts[1:]))
 
 

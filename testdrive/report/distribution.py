@@ -1,6 +1,7 @@
 """Distributions of service time and lateness, as curves that are exact at their points.
 
-Both weightings come from one histogram with a count, a sum and a maximum in each bucket: at a bucket's maximum F_IO and F_L
+Both weightings come from one histogram with a count, a sum and a maximum in each bucket: at a bucket's
+maximum F_IO and F_L
 are exact, and between two points the curve is at most 1/128 wide.
 """
 
@@ -47,14 +48,18 @@ class Curve:
 
 
 def service_curve(recording: Recording) -> Curve:
-    """Return the distribution of the service time of all I/Os without an error, as the summary's percentiles are."""
+    """Return the distribution of the service time of all I/Os without an error, as the summary's percentiles
+    are.
+    """
     rows = recording.table()
     done = rows.filter((rows.status == 0) & (rows.latency_ns >= 0))
     return _curve(recording, done.select(value=done.latency_ns))
 
 
 def lateness_curve(recording: Recording) -> Curve:
-    """Return the distribution of lateness (submission less intended time) of all I/Os; early ones count as 0."""
+    """Return the distribution of lateness (submission less intended time) of all I/Os; early ones count as
+    0.
+    """
     rows = recording.table()
     return _curve(recording, rows.select(value=ibis.greatest(rows.submit_ns - rows.intended_ns, 0)))
 

@@ -23,7 +23,8 @@ def fidelity_mark(row: Row) -> Markup:
     if verdict == "not_faithful":
         reasons = "; ".join(row["fidelity_reasons"])
         return html.join(
-            html.tag("span", "✗ not faithful", class_="mark bad"), html.tag("small", reasons) if reasons else None
+            html.tag("span", "✗ not faithful", class_="mark bad"),
+            html.tag("small", reasons) if reasons else None,
         )
     return html.tag("span", words.code(verdict or row["fidelity_verdict_code"]))
 
@@ -37,17 +38,30 @@ def fidelity_section(subjects: Sequence[Subject], rows: Sequence[Row], views: Vi
     ]
     if not replays:
         return None
-    head = ["Replay", "Verdict", "I/Os issued", "Lateness p50", "p99", "p99.9", "Max", "Drift", "Order inversions",
-            "In flight, mean (source)"]
+    head = [
+        "Replay",
+        "Verdict",
+        "I/Os issued",
+        "Lateness p50",
+        "p99",
+        "p99.9",
+        "Max",
+        "Drift",
+        "Order inversions",
+        "In flight, mean (source)",
+    ]
     return html.section(
         "fidelity",
         "Was it the same workload?",
         html.tag(
             "p",
-            "A replay proves something only if the same I/Os went to the same places at the same times. Drift is how much longer the replay took "
+            "A replay proves something only if the same I/Os went to the same places at the same times. "
+            "Drift is how much longer the replay took "
             "than the workload; lateness is how long after its time an I/O was submitted.",
         ),
-        html.table(head, [_certificate(subject, row) for subject, row in replays], caption="Fidelity of each replay"),
+        html.table(
+            head, [_certificate(subject, row) for subject, row in replays], caption="Fidelity of each replay"
+        ),
         lateness_figure(views),
         html.table(
             ["Replay", "Source", "Issued", *(title for _, title in words.ACCOUNTING)],
@@ -62,7 +76,9 @@ def _certificate(subject: Subject, row: Row) -> list[Node]:
     accounting = subject.accounting
     drift = fidelity.get("drift")
     lateness_code = fidelity.get("lateness_code")
-    late: list[Node] = [units.time(fidelity.get(f"lateness_{name}_ns")) for name in ("p50", "p99", "p99_9", "max")]
+    late: list[Node] = [
+        units.time(fidelity.get(f"lateness_{name}_ns")) for name in ("p50", "p99", "p99_9", "max")
+    ]
     if lateness_code is not None:
         late = [html.tag("small", words.code(lateness_code)), *[units.ABSENT] * 3]
     depth = [dig(accounting, f"{name}.mean") for name in ("replay_depth", "source_depth")]
@@ -92,10 +108,14 @@ def _total(part: Any) -> tuple[int, int]:
     if not isinstance(part, dict):
         return 0, 0
     values = [value for value in part.values() if isinstance(value, dict)]
-    return sum(int(value.get("ios", 0)) for value in values), sum(int(value.get("bytes", 0)) for value in values)
+    return sum(int(value.get("ios", 0)) for value in values), sum(
+        int(value.get("bytes", 0)) for value in values
+    )
 
 
 def name_cell(subject: Subject, *, identity: bool = True) -> Markup:
-    """Return a recording's name as the head of a table's row, with the mark of a model and, if wanted, its identity."""
+    """Return a recording's name as the head of a table's row, with the mark of a model and, if wanted, its
+    identity.
+    """
     small = html.tag("small", subject.identity) if identity and subject.identity != subject.name else None
     return html.join(subject.name, " " if subject.modelled else None, badge(subject), small)

@@ -26,7 +26,9 @@ _NINES = (0.0, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
 
 
 def write_figures(views: Views, directory: Path) -> list[Path]:
-    """Write `latency.png`, `offsets.png`, `percentiles.png` and, for replays, `lateness.png`; return their paths."""
+    """Write `latency.png`, `offsets.png`, `percentiles.png` and, for replays, `lateness.png`; return their
+    paths.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     figures = {"latency": latency_figure(views), "offsets": offsets_figure(views)}
     figures["percentiles"] = percentiles_figure(views)
@@ -61,7 +63,9 @@ def latency_figure(views: Views) -> Figure:
 
 
 def offsets_figure(views: Views) -> Figure | None:
-    """Return addresses against time for each recording, coloured by opcode, or None where no offset is known."""
+    """Return addresses against time for each recording, coloured by opcode, or None where no offset is
+    known.
+    """
     shown = [view for view in views.views if view.offsets]
     if not shown:
         return None
@@ -75,22 +79,32 @@ def offsets_figure(views: Views) -> Figure | None:
                     name, [to_rgba(ink.light, 0.45), to_rgba(ink.light, 1.0)]
                 )
                 _mesh(
-                    panel, view.offsets[name], views.scales.time, (view.offset_axis, unit_bytes),
-                    colours, views.offset_count_max(name),
+                    panel,
+                    view.offsets[name],
+                    views.scales.time,
+                    (view.offset_axis, unit_bytes),
+                    colours,
+                    views.offset_count_max(name),
                 )
         panel.set_title(_plain(view.subject.label), loc="left")
         panel.set_ylabel(f"offset ({unit_name})")
     present = [name for name in palette.OPCODES if any(name in view.offsets for view in shown)]
     panels[0].legend(
         handles=[Patch(color=palette.OPCODES[name].light, label=name.replace("_", " ")) for name in present],
-        loc="lower right", ncols=len(present), bbox_to_anchor=(1.0, 1.0), fontsize="small", frameon=False,
+        loc="lower right",
+        ncols=len(present),
+        bbox_to_anchor=(1.0, 1.0),
+        fontsize="small",
+        frameon=False,
     )
     panels[-1].set_xlabel("time since the start (s)")
     return figure
 
 
 def percentiles_figure(views: Views) -> Figure | None:
-    """Return the distributions of service time, weighted by I/O and by latency, or None where there is none."""
+    """Return the distributions of service time, weighted by I/O and by latency, or None where there is
+    none.
+    """
     curves = [(view, view.service) for view in views.views if view.service]
     if not curves:
         return None
@@ -127,30 +141,51 @@ def _figure(height_inches: float) -> Figure:
 
 
 def _plain(text: str) -> str:
-    """Return `text` so that matplotlib draws it as it stands, without reading formulas between dollar signs."""
+    """Return `text` so that matplotlib draws it as it stands, without reading formulas between dollar
+    signs.
+    """
     return text.replace("$", r"\$")
 
 
 def _mesh(
-    panel: Axes, counts: NDArray[np.int64], time: Axis, vertical: tuple[Axis, int], colours: Colormap, most: int
+    panel: Axes,
+    counts: NDArray[np.int64],
+    time: Axis,
+    vertical: tuple[Axis, int],
+    colours: Colormap,
+    most: int,
 ) -> Any:
     axis, unit = vertical
     drawn = np.ma.masked_equal(counts, 0)
     # As pixels: a PDF or PNG of 120,000 vector cells would be slow to draw and large.
     return panel.pcolormesh(
-        time.edges() / 1e9, axis.edges() / unit, drawn,
-        norm=LogNorm(1, max(most, 2)), cmap=colours, rasterized=True,
+        time.edges() / 1e9,
+        axis.edges() / unit,
+        drawn,
+        norm=LogNorm(1, max(most, 2)),
+        cmap=colours,
+        rasterized=True,
     )
 
 
 def _draw_latency(panel: Axes, view: View, views: Views) -> None:
     scales = views.scales
     counts = reads_and_writes(view, scales)
-    mesh = _mesh(panel, counts, scales.time, (scales.latency, 1_000_000_000), DENSITY, views.latency_count_max())
+    mesh = _mesh(
+        panel, counts, scales.time, (scales.latency, 1_000_000_000), DENSITY, views.latency_count_max()
+    )
     middle = (np.arange(scales.windows) + 0.5) * scales.window_ns / 1e9
-    panel.plot(middle, view.lines.max_ns / 1e9, color="#c84800", linewidth=0.6, label=f"max of each {scales.window_words}")
+    panel.plot(
+        middle,
+        view.lines.max_ns / 1e9,
+        color="#c84800",
+        linewidth=0.6,
+        label=f"max of each {scales.window_words}",
+    )
     if np.isfinite(view.lines.p99_ns).any():
-        panel.plot(middle, view.lines.p99_ns / 1e9, color="#7a5200", linewidth=0.7, linestyle=":", label="p99")
+        panel.plot(
+            middle, view.lines.p99_ns / 1e9, color="#7a5200", linewidth=0.7, linestyle=":", label="p99"
+        )
     panel.plot(middle, view.lines.mean_ns / 1e9, color="black", linewidth=1.0, label="mean")
     panel.set_yscale("log")
     panel.set_ylim(scales.latency.low / 1e9, scales.latency.high / 1e9)
@@ -176,14 +211,20 @@ def _draw_curves(panel: Axes, curves: list[tuple[View, Curve, NDArray[np.float64
         kept = share < 1 if nines else np.ones(len(share), bool)
         height = -np.log10(1 - share[kept]) if nines else share[kept] * 100
         panel.step(
-            np.maximum(curve.value_ns[kept], 1) / 1e9, height, where="post", color=view.subject.ink.light,
-            linestyle=palette.MATPLOTLIB_DASHES[view.subject.ink.dash], label=_plain(view.subject.label),
+            np.maximum(curve.value_ns[kept], 1) / 1e9,
+            height,
+            where="post",
+            color=view.subject.ink.light,
+            linestyle=palette.MATPLOTLIB_DASHES[view.subject.ink.dash],
+            label=_plain(view.subject.label),
         )
     panel.set_xscale("log")
     panel.xaxis.set_major_formatter(EngFormatter("s"))
     panel.grid(alpha=0.3)
     if nines:
-        panel.set_yticks([-np.log10(1 - share) for share in _NINES], [f"{share * 100:.6g} %" for share in _NINES])
+        panel.set_yticks(
+            [-np.log10(1 - share) for share in _NINES], [f"{share * 100:.6g} %" for share in _NINES]
+        )
         panel.set_ylim(bottom=0)
     else:
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))

@@ -1,6 +1,7 @@
 """Elements of a page, escaped by construction: text is escaped unless it is `Markup` already.
 
-Names in a page come from drives and traces, so from strangers. Composing elements here, instead of formatting strings,
+Names in a page come from drives and traces, so from strangers. Composing elements here, instead of formatting
+strings,
 leaves no place where a model name could become a tag.
 """
 
@@ -39,7 +40,8 @@ def tag(name: str, /, *children: Node, **attributes: str | bool | None) -> Marku
     children
         Text (escaped) or Markup; None is left out.
     attributes
-        A trailing underscore is dropped (`class_`) and inner ones become hyphens (`data_plot`). None and False leave the
+        A trailing underscore is dropped (`class_`) and inner ones become hyphens (`data_plot`). None and
+        False leave the
         attribute out; True writes it without a value.
     """
     written = []
@@ -55,7 +57,9 @@ def tag(name: str, /, *children: Node, **attributes: str | bool | None) -> Marku
 
 
 def table(head: Iterable[Node], rows: Iterable[Iterable[Node]], *, caption: str, class_: str = "") -> Markup:
-    """Return a table in a box that scrolls sideways on narrow screens; the first cell of a row is its header."""
+    """Return a table in a box that scrolls sideways on narrow screens; the first cell of a row is its
+    header.
+    """
     body = []
     for row in rows:
         first, *rest = row
@@ -78,7 +82,9 @@ def table(head: Iterable[Node], rows: Iterable[Iterable[Node]], *, caption: str,
 
 def facts(pairs: Iterable[tuple[str, Node]]) -> Markup:
     """Return a list of terms and their values."""
-    return tag("dl", *(tag("div", tag("dt", term), tag("dd", value)) for term, value in pairs), class_="facts")
+    return tag(
+        "dl", *(tag("div", tag("dt", term), tag("dd", value)) for term, value in pairs), class_="facts"
+    )
 
 
 def details(summary: Node, *children: Node, open_: bool = False) -> Markup:

@@ -21,7 +21,8 @@ _TYPES = {"u1": np.uint8, "u2": np.uint16, "u4": np.uint32, "f4": np.float32}
 def pack(document: dict[str, Any]) -> str:
     """Return `document`, which may hold numpy arrays anywhere, as text that is safe within a script element.
 
-    Arrays of non-negative integers are kept exactly, in 1, 2 or 4 bytes each (greater values are cut to 4 bytes' maximum);
+    Arrays of non-negative integers are kept exactly, in 1, 2 or 4 bytes each (greater values are cut to 4
+    bytes' maximum);
     arrays of floats in 4 bytes. The order of the head's keys is kept.
     """
     body = bytearray()
@@ -58,6 +59,7 @@ def _without_arrays(value: Any, body: bytearray) -> Any:
 def _type(array: np.ndarray[Any, Any]) -> str:
     if array.dtype.kind == "f":
         return "f4"
-    assert array.dtype.kind in "iub" and (array.size == 0 or array.min() >= 0), (array.dtype, "not packable")
+    assert array.dtype.kind in "iub", array.dtype
+    assert array.size == 0 or array.min() >= 0, "counts are never negative"
     greatest = int(array.max()) if array.size else 0
     return "u1" if greatest < 1 << 8 else "u2" if greatest < 1 << 16 else "u4"

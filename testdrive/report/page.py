@@ -79,11 +79,17 @@ def frame(title: str, lead: Markup, *sections: Markup | None, links: list[tuple[
     )
 
 
-_NO_SCRIPT = "The plots need JavaScript. The tables below are complete, and the figures folder beside this page has the plots as images."
+_NO_SCRIPT = (
+    "The plots need JavaScript. The tables below are complete, and the figures folder beside this page "
+    "has the plots as images."
+)
 _FOOTER = (
-    "Service time is completion less submission; response time is completion less the time at which the workload wanted the I/O, "
-    "so it holds the wait before a late submission too. Percentile p is the element of rank ceil(p × n), without interpolation. "
-    "The plots are drawn by plotly.js (MIT licence), which this page carries; it loads nothing from elsewhere."
+    "Service time is completion less submission; response time is completion less the time at which the "
+    "workload wanted the I/O, "
+    "so it holds the wait before a late submission too. Percentile p is the element of rank ceil(p n), "
+    "without interpolation. "
+    "The plots are drawn by plotly.js (MIT licence), which this page carries; it loads nothing from "
+    "elsewhere."
 )
 
 
@@ -93,6 +99,8 @@ def _asset(name: str) -> str:
 
 @cache
 def _plotly() -> str:
-    """Return the bundle that the plotly package carries: the page then works wherever and whenever it is opened."""
+    """Return the bundle that the plotly package carries: the page then works wherever and whenever it is
+    opened.
+    """
     source = resources.files("plotly").joinpath("package_data", "plotly.min.js")
     return compressed(source.read_bytes())

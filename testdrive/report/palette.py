@@ -1,6 +1,8 @@
-"""Colours that the colour-blind can tell apart: M. Okabe and K. Ito's set, with dashes so that hue is never alone.
+"""Colours that the colour-blind can tell apart: M. Okabe and K. Ito's set, with dashes so that hue is never
+alone.
 
-Each colour is given for a light and for a dark page. Opcodes differ in lightness as well as hue, and every plot of
+Each colour is given for a light and for a dark page. Opcodes differ in lightness as well as hue, and every
+plot of
 opcodes lets each be shown on its own.
 """
 
@@ -50,6 +52,8 @@ MATPLOTLIB_DASHES = {
 
 
 def drive(index: int) -> Ink:
-    """Return the ink of the drive at `index` (from 0): twenty-four differ by colour or dash before they repeat."""
+    """Return the ink of the drive at `index` (from 0): twenty-four differ by colour or dash before they
+    repeat.
+    """
     light, dark = _DRIVES[index % len(_DRIVES)]
     return Ink(light, dark, _DASHES[(index + index // len(_DRIVES)) % len(_DASHES)])

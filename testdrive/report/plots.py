@@ -45,7 +45,8 @@ def latency_section(views: Views, after: Markup | None) -> Markup:
         if name in opcodes
     ]
     intro = (
-        f"Shade is the number of I/Os in a cell of time and service time; the lines are over the reads and writes submitted in each "
+        "Shade is the number of I/Os in a cell of time and service time; the lines are over the reads and "
+        "writes submitted in each "
         f"{views.scales.window_words}. Failed I/Os have no latency and are left out. "
     )
     intro += "All panels have the same scales; a zoom in one is made in all." if len(views.views) > 1 else ""
@@ -103,15 +104,19 @@ def percentiles_section(views: Views) -> Markup:
         "Percentiles of service time",
         html.tag(
             "p",
-            "All I/Os that completed without an error. Weighted by I/O, a curve says which share of the I/Os was at least that fast; weighted by latency, which share "
-            "of all the time spent waiting went to I/Os at most that slow: a few slow I/Os can be most of the wait. Where a line is "
+            "All I/Os that completed without an error. Weighted by I/O, a curve says which share of the "
+            "I/Os was at least that fast; weighted by latency, which share "
+            "of all the time spent waiting went to I/Os at most that slow: a few slow I/Os can be most of "
+            "the wait. Where a line is "
             "faint, too few I/Os lie beyond it for the percentile to hold. Lower right is slower.",
         ),
-        html.tag("div", _choice("axis", "Vertical axis", ["nines", "0–100 %"]), class_="choices"),
+        html.tag("div", _choice("axis", "Vertical axis", ["nines", "0 to 100 %"]), class_="choices"),
         html.tag(
             "div",
             _curve("io-weighted", "IO-weighted", "service time (log)", "share of I/Os at or below"),
-            _curve("latency-weighted", "Latency-weighted", "service time (log)", "share of I/O time at or below"),
+            _curve(
+                "latency-weighted", "Latency-weighted", "service time (log)", "share of I/O time at or below"
+            ),
             class_="pair",
         ),
     )
@@ -122,7 +127,10 @@ def lateness_figure(views: Views) -> Markup | None:
     if not any(view.lateness for view in views.views):
         return None
     return _curve(
-        "lateness", "How late I/Os were submitted", "lateness: submission less intended time (log)", "share of I/Os at or below"
+        "lateness",
+        "How late I/Os were submitted",
+        "lateness: submission less intended time (log)",
+        "share of I/Os at or below",
     )
 
 
@@ -132,7 +140,9 @@ def _latency_plot(view: View, views: Views) -> Markup:
     caption = None
     if views.has_trims and view.trims is None:
         caption = html.tag("figcaption", "No trims in this recording.")
-    return html.tag("figure", heading(view.subject), _plot("latency", view.subject, words, "density", kind), caption)
+    return html.tag(
+        "figure", heading(view.subject), _plot("latency", view.subject, words, "density", kind), caption
+    )
 
 
 def _capacity_note(subject: Subject) -> Markup | None:

@@ -1,4 +1,5 @@
-"""Density rasters: how many I/Os fall in each cell of a plot, so that a page's size does not grow with the run.
+"""Density rasters: how many I/Os fall in each cell of a plot, so that a page's size does not grow with the
+run.
 
 Each is one grouped count over the recording's rows, whatever their number; only the cells come back.
 """
@@ -51,7 +52,8 @@ def latency_rasters(recording: Recording, time: Axis, latency: Axis) -> dict[str
 def offset_rasters(recording: Recording, time: Axis, offset: Axis) -> dict[str, Raster]:
     """Count the I/Os that touch each cell of address and submission time.
 
-    A large trim touches many cells of addresses, and drawing only its start would hide most of it. So each I/O counts
+    A large trim touches many cells of addresses, and drawing only its start would hide most of it. So each
+    I/O counts
     once in every row of cells from its first to its last byte.
 
     Parameters
@@ -78,7 +80,8 @@ def offset_rasters(recording: Recording, time: Axis, offset: Axis) -> dict[str, 
     rasters: dict[str, Raster] = {}
     for code in np.unique(counted["opcode"]):
         mine = counted["opcode"] == code
-        # Starts less ends, summed up the rows, is the number that touch each row, at a cost free of their lengths.
+        # Starts less ends, summed up the rows, is the number that touch each row, at a cost free of their
+        # lengths.
         change = np.zeros((offset.cells + 1, time.cells), np.int64)
         np.add.at(change, (counted["first"][mine], counted["column"][mine]), counted["ios"][mine])
         np.add.at(change, (counted["last"][mine] + 1, counted["column"][mine]), -counted["ios"][mine])

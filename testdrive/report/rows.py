@@ -37,7 +37,8 @@ def row(subject: Subject) -> Row:
     Returns
     -------
     dict
-        Names with units as in summary.json; times in ns. A figure that is absent is None, and its code says why.
+        Names with units as in summary.json; times in ns. A figure that is absent is None, and its code says
+        why.
     """
     summary = subject.summary
     counts = dig(summary, "io_counts") or {}
@@ -75,6 +76,8 @@ def row(subject: Subject) -> Row:
 
 
 def stall_share(row: Row, threshold_ns: int) -> float | None:
-    """Return the share of wall-clock time during which the oldest outstanding I/O was older than the threshold."""
+    """Return the share of wall-clock time during which the oldest outstanding I/O was older than the
+    threshold.
+    """
     share = (row["stall_time"] or {}).get(str(threshold_ns))
     return None if share is None else float(share)

@@ -17,8 +17,8 @@ from testdrive.report.plots import latency_section, offsets_section, percentiles
 from testdrive.report.rows import Row, row
 from testdrive.report.subject import Subject, names, subject
 from testdrive.report.tables import write_tables
-from testdrive.report.verdict import mark, sentences
 from testdrive.report.trims import trims_table
+from testdrive.report.verdict import mark, sentences
 from testdrive.report.view import Views, look
 from testdrive.report.workload import workload_section
 
@@ -54,7 +54,7 @@ def write_report(recording_dir: Path | str) -> Path:
         body = _body(one, figures, views)
         write_figures(views, path / "figures")
         write_tables(views, [figures], path / "tables")
-        return write_page(path / REPORT_NAME, f"{one.name} – testdrive report", body, views.payload())
+        return write_page(path / REPORT_NAME, f"{one.name}: testdrive report", body, views.payload())
 
 
 def _body(one: Subject, figures: Row, views: Views) -> Markup:

@@ -93,12 +93,16 @@ def names(paths: Sequence[Path]) -> list[str]:
     """Return a short name for each recording, with as many parent directories as tell them all apart."""
     resolved = [path.resolve() for path in paths]
     for depth in range(1, max((len(path.parts) for path in resolved), default=0) + 1):
-        found = ["/".join([*path.parts[:-1], path.stem if path.suffix == ".rec" else path.name][-depth:])
-                 for path in resolved]
+        found = [
+            "/".join([*path.parts[:-1], path.stem if path.suffix == ".rec" else path.name][-depth:])
+            for path in resolved
+        ]
         if len(set(found)) == len(set(resolved)):
             break
     else:
         found = [str(path) for path in resolved]
     # The same recording given twice is compared with itself, which shows the noise; it keeps apart by number.
-    return [f"{name} #{found[: at + 1].count(name)}" if found.count(name) > 1 else name
-            for at, name in enumerate(found)]
+    return [
+        f"{name} #{found[: at + 1].count(name)}" if found.count(name) > 1 else name
+        for at, name in enumerate(found)
+    ]

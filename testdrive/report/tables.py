@@ -16,7 +16,11 @@ def write_tables(views: Views, rows: Sequence[Row], directory: Path) -> list[Pat
     """Write `drives.csv`, `windows.csv`, `percentiles.csv` and return their paths."""
     directory.mkdir(parents=True, exist_ok=True)
     return [
-        write_csv(directory / "drives.csv", list(rows[0]) if rows else [], ([_plain(value) for value in row.values()] for row in rows)),
+        write_csv(
+            directory / "drives.csv",
+            list(rows[0]) if rows else [],
+            ([_plain(value) for value in row.values()] for row in rows),
+        ),
         write_csv(directory / "windows.csv", _WINDOWS, _window_rows(views)),
         write_csv(directory / "percentiles.csv", _CURVES, _curve_rows(views)),
     ]

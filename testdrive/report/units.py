@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-ABSENT = "–"
+ABSENT = "\N{EN DASH}"
+TIMES = "\N{MULTIPLICATION SIGN}"
 _TIMES = ((1, "ns"), (1_000, "µs"), (1_000_000, "ms"), (1_000_000_000, "s"))
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _DECIMAL = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -36,7 +37,9 @@ def time(value_ns: float | None) -> str:
 
 
 def moment(value_ns: float | None) -> str:
-    """Return a time since the start in seconds with one decimal, so that moments line up with the plots' axes."""
+    """Return a time since the start in seconds with one decimal, so that moments line up with the plots'
+    axes.
+    """
     return ABSENT if value_ns is None else f"{value_ns / 1e9:,.1f} s"
 
 

@@ -45,7 +45,9 @@ def sentences(row: Row) -> str:
         said.append(f"Of {words.plural(row['no_completion'], 'I/O')} no completion was seen.")
     if row["fidelity_verdict"] == "not_faithful":
         reasons = "; ".join(row["fidelity_reasons"])
-        said.append(f"Its replay was not faithful ({reasons}), so it was not quite this workload that it took.")
+        said.append(
+            f"Its replay was not faithful ({reasons}), so it was not quite this workload that it took."
+        )
     return " ".join(said)
 
 
@@ -54,7 +56,8 @@ def _trims(row: Row) -> list[str]:
     if share is None:
         return []
     return [
-        f"{units.percent(share, 2)} of that burst's excess latency fell on reads and writes that overlapped a trim or came just after one, "
+        f"{units.percent(share, 2)} of that burst's excess latency fell on reads and writes that overlapped "
+        "a trim or came just after one, "
         "which is no proof of a cause."
     ]
 
@@ -66,7 +69,9 @@ def _longer(row: Row) -> str:
 
 def _latency(row: Row) -> str:
     code, bursts = row["recovery_code"], len(row["bursts"])
-    worst = f"the slowest I/O took {units.time(row['peak_latency_ns'])}, {units.moment(row['peak_time_ns'])} in"
+    worst = (
+        f"the slowest I/O took {units.time(row['peak_latency_ns'])}, {units.moment(row['peak_time_ns'])} in"
+    )
     if row["peak_latency_ns"] is None:
         return f"No latency is known: {words.code(row['baseline_code'])}."
     if code == "never_recovered":
@@ -74,17 +79,25 @@ def _latency(row: Row) -> str:
         level = f" from {units.time(before)}" if before is not None else ""
         return f"Latency rose{level} and had not come back when the run ended{_longer(row)}; {worst}."
     if code == "unstable" or row["baseline_code"] == "unstable":
-        lasted = f", in a burst that lasted {units.time(row['recovery_ns'])}" if row["recovery_ns"] is not None else ""
-        return f"Latency is calm for less than half of the time, so that there is no baseline; {worst}{lasted}."
+        lasted = (
+            f", in a burst that lasted {units.time(row['recovery_ns'])}"
+            if row["recovery_ns"] is not None
+            else ""
+        )
+        return (
+            f"Latency is calm for less than half of the time, so that there is no baseline; {worst}{lasted}."
+        )
     if code == "saturated":
         return (
-            f"It cannot keep up: I/Os come faster than it completes them, without a burst to blame; baseline {words.baseline(row)}, {worst}."
+            "It cannot keep up: I/Os come faster than it completes them, without a burst to blame; "
+            f"baseline {words.baseline(row)}, {worst}."
         )
     if code == "no_burst":
         return f"Baseline latency {words.baseline(row)}; {worst}, and no burst lasted."
     if row["recovery_ns"] is not None:
         return (
-            f"Baseline latency {words.baseline(row)}; {words.plural(bursts, 'burst')} of raised latency; {worst}, and the burst that holds it lasted "
+            f"Baseline latency {words.baseline(row)}; {words.plural(bursts, 'burst')} of raised latency; "
+            f"{worst}, and the burst that holds it lasted "
             f"{units.time(row['recovery_ns'])}."
         )
     return f"Baseline latency {words.baseline(row)}; {worst}; bursts: {words.code(code)}."

@@ -91,7 +91,9 @@ class Views:
 
     def offset_count_max(self, opcode: str) -> int:
         """Return the greatest number of I/Os of the opcode in a cell, over all recordings."""
-        return max((int(view.offsets[opcode].max()) for view in self.views if opcode in view.offsets), default=1)
+        return max(
+            (int(view.offsets[opcode].max()) for view in self.views if opcode in view.offsets), default=1
+        )
 
 
 def reads_and_writes(view: View, scales: Scales) -> Raster:
@@ -106,8 +108,11 @@ def reads_and_writes(view: View, scales: Scales) -> Raster:
 def offset_unit(axis: Axis) -> tuple[int, str]:
     """Return the bytes and the name of the binary unit in which the axis reads best."""
     return next(
-        ((1 << shift, name) for shift, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"))
-         if axis.high >= 1 << shift),
+        (
+            (1 << shift, name)
+            for shift, name in ((40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB"))
+            if axis.high >= 1 << shift
+        ),
         (1, "B"),
     )
 
@@ -115,7 +120,8 @@ def offset_unit(axis: Axis) -> tuple[int, str]:
 def look(subjects: Sequence[Subject]) -> Views:
     """Compute everything that the page draws.
 
-    Each plot is a grouped count in the query engine, so that memory and the page's size do not depend on the number of I/Os.
+    Each plot is a grouped count in the query engine, so that memory and the page's size do not depend on the
+    number of I/Os.
     """
     extents = [extent(subject.recording) for subject in subjects]
 
@@ -123,7 +129,9 @@ def look(subjects: Sequence[Subject]) -> Views:
         return max((found for bounds in extents if (found := bounds[key]) is not None), default=default)
 
     span_ns = max(greatest("submit_max_ns", 1), 1)
-    low_ns = min((found for bounds in extents if (found := bounds["latency_min_ns"]) is not None), default=1000)
+    low_ns = min(
+        (found for bounds in extents if (found := bounds["latency_min_ns"]) is not None), default=1000
+    )
     width_ns = window_ns(span_ns)
     windows = -(-span_ns // width_ns)
     columns = min(COLUMNS, max(100, _CELLS_MAX // (ROWS * len(subjects))))
@@ -183,7 +191,8 @@ def _subject_payload(view: View) -> dict[str, Any]:
 def _curve_payload(curve: Curve | None) -> dict[str, Any] | None:
     if curve is None or not curve.ios:
         return None
-    # Shares near 1 differ by less than 4-byte floats hold, and the nines axis shows just those: so as text numbers.
+    # Shares near 1 differ by less than 4-byte floats hold, and the nines axis shows just those: so as text
+    # numbers.
     return {
         "value": curve.value_ns.astype(float),
         "io_share": [float(f"{share:.10g}") for share in curve.io_share],

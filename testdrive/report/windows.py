@@ -25,7 +25,8 @@ _BUCKET = math.log1p(1 / 128)
 
 @dataclass(frozen=True)
 class LatencyLines:
-    """Mean, p99 and maximum service time of the reads and writes submitted in each window, in ns; NaN where none.
+    """Mean, p99 and maximum service time of the reads and writes submitted in each window, in ns; NaN where
+    none.
 
     The p99 is NaN too in a window of fewer than `P99_IOS_MIN` I/Os.
     """
@@ -44,14 +45,17 @@ class TrimLines:
 
 
 def window_ns(span_ns: float) -> int:
-    """Return 100 ms, or for long spans the 1, 2 or 5 times a power of ten that keeps within `WINDOWS_MAX` windows."""
+    """Return 100 ms, or for long spans the 1, 2 or 5 times a power of ten that keeps within `WINDOWS_MAX`
+    windows.
+    """
     return max(WINDOW_NS, int(round_up(max(span_ns, 1) / WINDOWS_MAX)))
 
 
 def latency_lines(recording: Recording, width_ns: int, windows: int) -> LatencyLines:
     """Summarise the service time of successful reads and writes in each of `windows` windows of `width_ns`.
 
-    The p99 is the element of rank ceil(0.99 n) of the window, at most 1/128 above its value (from buckets); the others are
+    The p99 is the element of rank ceil(0.99 n) of the window, at most 1/128 above its value (from buckets);
+    the others are
     exact.
     """
     rows = recording.table()
@@ -98,7 +102,8 @@ def trim_lines(recording: Recording, width_ns: int, windows: int) -> TrimLines |
     # An empty recording's columns are typed as never null, those of files are not: a union wants one type.
     types = {"at_ns": "int64", "change": "int64", "size": "int64"}
     events = ibis.union(starts.cast(types), ends.cast(types))
-    # At the same instant the completion comes first: one trim following another at once is not two outstanding.
+    # At the same instant the completion comes first: one trim following another at once is not two
+    # outstanding.
     order = ibis.window(order_by=[events.at_ns, events.change], preceding=None, following=0)
     running = events.mutate(
         outstanding=events.change.sum().over(order), window=_window(events.at_ns, width_ns, windows)

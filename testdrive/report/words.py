@@ -68,7 +68,9 @@ def pacing(settings: dict[str, object]) -> str:
     pace = settings.get("pace")
     speed = settings.get("speed", 1.0)
     if pace == "timed":
-        return "at the recorded times" + (f", sped up {speed:g}×" if isinstance(speed, (int, float)) and speed != 1 else "")
+        return "at the recorded times" + (
+            f", sped up {speed:g}{units.TIMES}" if isinstance(speed, (int, float)) and speed != 1 else ""
+        )
     if pace == "asap":
         return f"as fast as the drive took it, {settings.get('depth', '?')} I/Os in flight"
     if pace == "depth":

@@ -1,4 +1,6 @@
-"""What the workload is: counts, mix, sizes, concurrency, places and arrivals, from the summary's `workload` part."""
+"""What the workload is: counts, mix, sizes, concurrency, places and arrivals, from the summary's `workload`
+part.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,17 @@ def workload_section(subject: Subject) -> Markup:
         "workload",
         "What the workload is",
         html.table(
-            ["Opcode", "I/Os", "Share of I/Os", "Bytes", "Share of bytes", "Mean size", "Sequential", "Footprint", "Errors"],
+            [
+                "Opcode",
+                "I/Os",
+                "Share of I/Os",
+                "Bytes",
+                "Share of bytes",
+                "Mean size",
+                "Sequential",
+                "Footprint",
+                "Errors",
+            ],
             [_opcode_cells(name, value, counts, found) for name, value in by_opcode.items()],
             caption="I/Os by opcode",
         ),
@@ -31,7 +43,9 @@ def workload_section(subject: Subject) -> Markup:
     )
 
 
-def _opcode_cells(name: str, value: Mapping[str, Any], total: Mapping[str, Any], found: Mapping[str, Any]) -> list[Node]:
+def _opcode_cells(
+    name: str, value: Mapping[str, Any], total: Mapping[str, Any], found: Mapping[str, Any]
+) -> list[Node]:
     ios, size = value["ios"], value["bytes"]
     return [
         name.replace("_", " "),
@@ -48,45 +62,91 @@ def _opcode_cells(name: str, value: Mapping[str, Any], total: Mapping[str, Any],
 
 def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
     """Return terms and values; what the source could not tell is left as the code that says why."""
+
     def said(path: str, scale: Any, code_path: str = "") -> str:
         value = dig(found, path)
-        return words.code(dig(found, code_path) if code_path else None) if value is None else str(scale(value))
+        return (
+            words.code(dig(found, code_path) if code_path else None) if value is None else str(scale(value))
+        )
 
     def several(parts: list[str]) -> str:
         return ", ".join(parts)
 
     rates = "rates_code"
     pairs: list[tuple[str, Node]] = [
-        ("Rate, mean and busiest second", several([f"{said(key, units.count, rates)} IOPS" for key in ("iops_mean", "iops_peak_1s")])),
+        (
+            "Rate, mean and busiest second",
+            several([f"{said(key, units.count, rates)} IOPS" for key in ("iops_mean", "iops_peak_1s")]),
+        ),
         (
             "Throughput, mean and busiest second",
-            several([said(f"throughput_bytes_per_s_{key}", units.rate, rates) for key in ("mean", "peak_1s")]),
+            several(
+                [said(f"throughput_bytes_per_s_{key}", units.rate, rates) for key in ("mean", "peak_1s")]
+            ),
         ),
         (
             "I/Os in flight: mean, p50, p99, max",
-            several([said(f"queue_depth.{key}", units.number, "queue_depth_code") for key in ("mean", "p50", "p99", "max")]),
+            several(
+                [
+                    said(f"queue_depth.{key}", units.number, "queue_depth_code")
+                    for key in ("mean", "p50", "p99", "max")
+                ]
+            ),
         ),
         ("Sequential share of I/Os", said("sequential_share", units.percent, "sequential_code")),
         ("Footprint: addresses touched", said("footprint_bytes.total", units.size, "footprint_code")),
         (
             "Working set of a minute, largest",
-            said("working_set_per_minute_bytes", lambda sizes: units.size(max(sizes, default=None)), "footprint_code"),
+            said(
+                "working_set_per_minute_bytes",
+                lambda sizes: units.size(max(sizes, default=None)),
+                "footprint_code",
+            ),
         ),
         ("Mean size", said("size_mean_bytes", units.size, "sizes_code")),
         (
             "Aligned to",
-            several([f"{units.size(int(key))} {said(f'alignment_share.{key}', units.percent, 'alignment_code')}" for key in _ALIGNMENTS_SHOWN]),
+            several(
+                [
+                    f"{units.size(int(key))} said(f'alignment_share.{key}', units.percent, 'alignment_code')"
+                    for key in _ALIGNMENTS_SHOWN
+                ]
+            ),
         ),
-        ("Time between arrivals: mean, p99", several([said(f"interarrival.{key}_ns", units.time, "interarrival_code") for key in ("mean", "p99")])),
+        (
+            "Time between arrivals: mean, p99",
+            several(
+                [said(f"interarrival.{key}_ns", units.time, "interarrival_code") for key in ("mean", "p99")]
+            ),
+        ),
         (
             "Burstiness: busiest second over mean; dispersion at 1 s, 10 s",
-            several([said(f"burstiness.{key}", units.number, rates) for key in ("peak_to_mean_1s", "index_of_dispersion_1s", "index_of_dispersion_10s")]),
+            several(
+                [
+                    said(f"burstiness.{key}", units.number, rates)
+                    for key in ("peak_to_mean_1s", "index_of_dispersion_1s", "index_of_dispersion_10s")
+                ]
+            ),
         ),
         (
             "Writes that overwrite, and bytes written between (median)",
-            several([said("overwrite_distance.share", units.percent, "overwrite_distance_code"), said("overwrite_distance.p50_bytes", units.size)]),
+            several(
+                [
+                    said("overwrite_distance.share", units.percent, "overwrite_distance_code"),
+                    said("overwrite_distance.p50_bytes", units.size),
+                ]
+            ),
         ),
-        ("Trims, bytes trimmed, median size", several([said("trims.ios", units.count), said("trims.bytes", units.size), said("trims.length_bytes.p50", units.size)])),
+        (
+            "Trims, bytes trimmed, median size",
+            several(
+                [
+                    said("trims.ios", units.count),
+                    said("trims.bytes", units.size),
+                    said("trims.length_bytes.p50", units.size),
+                ]
+            ),
+        ),
         ("Events lost on recording", said("events_dropped", units.count)),
     ]
     return pairs
@@ -98,6 +158,9 @@ def _sizes(found: Mapping[str, Any]) -> Markup | None:
         return None
     return html.table(
         ["Size", "I/Os", "Share"],
-        [[units.size(one["length_bytes"]), units.count(one["ios"]), units.percent(one["share"])] for one in frequent],
+        [
+            [units.size(one["length_bytes"]), units.count(one["ios"]), units.percent(one["share"])]
+            for one in frequent
+        ],
         caption="Most frequent sizes",
     )

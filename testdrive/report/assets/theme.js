@@ -67,6 +67,8 @@ function baseLayout(element) {
     margin: { l: narrow ? 58 : 76, r: narrow ? 10 : 24, t: 34, b: 46 },
     legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", xanchor: "left", bgcolor: "rgba(0,0,0,0)" },
     hovermode: "closest",
+    // Near a line its value is shown, elsewhere the cell's count: with the default of 20 pixels hardly any cell would be.
+    hoverdistance: 6,
     hoverlabel: { font: { family: getComputedStyle(document.body).fontFamily } },
     dragmode: "zoom",
   };

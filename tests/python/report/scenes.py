@@ -1,6 +1,8 @@
-"""Synthetic recordings that look like a real comparison: an original with bursts and drives that take them differently.
+"""Synthetic recordings that look like a real comparison: an original with bursts and drives that take them
+differently.
 
-The workload is the same for all: reads, writes and flushes at a steady rate, and trims in three bursts. Each drive is a
+The workload is the same for all: reads, writes and flushes at a steady rate, and trims in three bursts. Each
+drive is a
 function of time to a latency multiplier, so that what the page must say about it is known beforehand.
 """
 
@@ -8,11 +10,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import builders
 import numpy as np
-
 
 SPAN_S = 100.0
 RATE_PER_S = 500
@@ -172,7 +172,5 @@ def write_scene(directory: Path) -> tuple[Path, list[Path]]:
     """Write the original and three runs; return the original's path and the runs' in table order."""
     columns = workload()
     original = write_original(directory / "production.rec", columns, ORIGINAL)
-    runs = [
-        write_run(directory / f"{name}.rec", columns, shape, original) for name, shape in SHAPES.items()
-    ]
+    runs = [write_run(directory / f"{name}.rec", columns, shape, original) for name, shape in SHAPES.items()]
     return original, runs

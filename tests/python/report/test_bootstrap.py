@@ -75,7 +75,9 @@ def drawn(level_us: np.ndarray, seed: int) -> Series:
 def false_verdicts(pairs: int) -> int:
     """How many of so many pairs of runs that differ by chance alone are called different."""
     return sum(
-        compare(drawn(autocorrelated(1200, 2 * seed), seed), drawn(autocorrelated(1200, 2 * seed + 1), seed + 500))[0].verdict
+        compare(
+            drawn(autocorrelated(1200, 2 * seed), seed), drawn(autocorrelated(1200, 2 * seed + 1), seed + 500)
+        )[0].verdict
         in ("better", "worse")
         for seed in range(pairs)
     )

@@ -91,7 +91,7 @@ def test_infinite_numbers_become_null_outside_of_arrays():
 @pytest.mark.parametrize(
     ("value_ns", "said"),
     [
-        (None, "–"),
+        (None, units.ABSENT),
         (0, "0 ns"),
         (999, "999 ns"),
         (999.7, "1.00 µs"),

@@ -138,7 +138,12 @@ def test_trims_outstanding_is_the_most_at_once_in_each_window_and_carries_over(r
 
 
 def test_a_long_trim_is_outstanding_in_windows_without_events(tmp_path):
-    columns = {"intended_ns": [50_000_000], "latency_ns": [300_000_000], "opcode": [2], "length_bytes": [4096]}
+    columns = {
+        "intended_ns": [50_000_000],
+        "latency_ns": [300_000_000],
+        "opcode": [2],
+        "length_bytes": [4096],
+    }
     with builders.open_recording(tmp_path / "a.rec", columns) as recording:
         lines = trim_lines(recording, 100_000_000, 6)
     assert lines is not None
