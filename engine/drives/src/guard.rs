@@ -8,11 +8,11 @@ use crate::device::{Device, DeviceKind};
 use crate::guard_file;
 use crate::identity::{erase_name, features, identify};
 use crate::ioctl::geometry;
-use crate::refusal::{reasons_of_usage, signature_names, Reason, Refusal};
+use crate::refusal::{Reason, Refusal};
+use crate::state::State;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use crate::uri::{DriveKind, DriveUri};
 use crate::usage::{existing_ancestor, Snapshot, Usage};
-use crate::{blkid, probe};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -151,7 +151,7 @@ fn open_block(request: &OpenRequest, path: &Path, roots: &SystemRoots) -> Result
         return guarded(request, &device, opened, identity);
     }
     reasons.extend(consent_reason(request.consent, &erasable_names(path, &device, &identity)));
-    let state = State::look(&device, &handle, snapshot.with_openers(None));
+    let state = State::look(&device, &handle, &snapshot.with_openers(None));
     reasons.extend(state.reasons(request.consent.erase_signatures));
     Refusal::unless_empty(given, reasons)?;
 
@@ -213,66 +213,6 @@ fn recording_on(device: &BlockDevice, snapshot: &Snapshot, output: &Path) -> Opt
     is_on_it.then(|| Reason::RecordingOnIt(output.display().to_string()))
 }
 
-/// What a look at a block device brought to light.
-pub(crate) struct State {
-    /// Who uses it.
-    pub usage: Usage,
-    /// What it carries.
-    pub signatures: Vec<crate::signatures::Signature>,
-    /// The partitions that the kernel knows.
-    pub partitions: Vec<String>,
-    /// What stands against writing to it whatever the consent, beyond its usage.
-    other: Vec<Reason>,
-}
-
-impl State {
-    /// Looks at a device without writing. Its claim is tried where nobody is known to use it, for a moment.
-    pub(crate) fn look(device: &BlockDevice, handle: &File, snapshot: Snapshot) -> State {
-        let usage = snapshot.usage_of_device(device);
-        let partitions =
-            if device.is_partition() { Vec::new() } else { device.partitions().unwrap_or_default() };
-        let partitions = partitions.into_iter().map(|partition| partition.name).collect();
-        let mut state = State { usage, signatures: Vec::new(), partitions, other: Vec::new() };
-        if device.is_read_only() {
-            state.other.push(Reason::ReadOnly);
-        }
-        match reopen_direct(handle, false, 0) {
-            Ok((file, _)) => state.read(&file),
-            Err(error) => state.other.push(Reason::Unknown(format!("it cannot be read: {error}"))),
-        }
-        let is_free = reasons_of_usage(&state.usage).is_empty();
-        let claim = reopen(handle, false, libc::O_EXCL);
-        if is_free && claim.is_err_and(|error| error.raw_os_error() == Some(libc::EBUSY)) {
-            state.other.push(Reason::Busy(state.usage.openers.clone()));
-        }
-        state
-    }
-
-    fn read(&mut self, file: &File) {
-        match geometry(file) {
-            Ok(geometry) => {
-                self.signatures = probe::probe(file, geometry.capacity_bytes);
-                blkid::join(file, &mut self.signatures);
-                if geometry.read_only && !self.other.contains(&Reason::ReadOnly) {
-                    self.other.push(Reason::ReadOnly);
-                }
-            }
-            Err(error) => self.other.push(Reason::Unknown(format!("it does not tell its size: {error}"))),
-        }
-    }
-
-    /// Every reason against writing, whatever the first consent.
-    pub(crate) fn reasons(&self, erase_signatures: bool) -> Vec<Reason> {
-        let mut reasons = reasons_of_usage(&self.usage);
-        reasons.extend(self.other.iter().cloned());
-        let carried = signature_names(&self.signatures, &self.partitions);
-        if !carried.is_empty() && !erase_signatures {
-            reasons.push(Reason::Signatures(carried));
-        }
-        reasons
-    }
-}
-
 /// Checks all that could have changed until the claim was ours. From now on nobody can mount the device or build on it.
 fn check_under_claim(
     request: &OpenRequest,
@@ -291,10 +231,7 @@ fn check_under_claim(
         Ok(snapshot) => snapshot.with_openers(None).usage_of_device(device),
         Err(error) => Usage { unknown: vec![error.to_string()], ..Usage::default() },
     };
-    let partitions = if device.is_partition() { Vec::new() } else { device.partitions().unwrap_or_default() };
-    let partitions = partitions.into_iter().map(|partition| partition.name).collect();
-    let mut state = State { usage, signatures: Vec::new(), partitions, other: Vec::new() };
-    state.read(file);
+    let state = State::read_through(device, file, usage);
     Refusal::unless_empty(given, state.reasons(request.consent.erase_signatures))
 }
 

@@ -1,6 +1,7 @@
 //! The guard for `file:` targets: a regular file that stands in for a drive. A user's file is as dear as a user's drive.
 
 use crate::device::{Device, DeviceKind, PUNCH_HOLE};
+use crate::file_kind::{check_is_regular, is_marked, mark};
 use crate::guard::{
     cannot_open, consent_reason, handle, reopen, reopen_direct, Access, GuardedTarget, OpenRequest,
 };
@@ -12,28 +13,13 @@ use crate::usage::{file_id, Snapshot};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 use std::sync::Arc;
 use testdrive_recording::{DriveIdentity, Warning};
 
-/// Set on every file that testdrive makes as a target, so that it may be overwritten again without being asked for.
-const MARK: &std::ffi::CStr = c"user.testdrive.target";
 /// What a file is written in units of, at most: the blocks of the drives that file systems are on.
 const BLOCKS_BYTES: [usize; 4] = [512, 1024, 2048, 4096];
-/// File systems whose files are switches of the kernel or of firmware, not data (linux/magic.h).
-const SWITCHES: [(i64, &str); 9] = [
-    (0x9fa0, "procfs"),
-    (0x6265_6572, "sysfs"),
-    (0x6462_6720, "debugfs"),
-    (0x7472_6163, "tracefs"),
-    (0x6265_6570, "configfs"),
-    (0x7363_6673, "securityfs"),
-    (0xde5e_81e4, "efivarfs"),
-    (0x0027_e0eb, "cgroup"),
-    (0x6367_7270, "cgroup2"),
-];
-
 /// Opens or makes the file.
 ///
 /// # Errors
@@ -151,46 +137,6 @@ fn open_existing(
     guarded(request, opened, capacity_bytes, false)
 }
 
-fn check_is_regular(path: &Path, handle: &File, metadata: &fs::Metadata) -> Result<(), Refusal> {
-    let (shown, kind) = (path.display(), metadata.file_type());
-    if kind.is_block_device() {
-        let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-        let node = real.display().to_string();
-        return Err(Refusal::Unsafe {
-            target: format!("file:{shown}"),
-            reasons: vec![Reason::BlockDevice { linked: path.is_symlink(), node }],
-        });
-    }
-    let what = match kind {
-        kind if kind.is_dir() => "a directory",
-        kind if kind.is_char_device() => "a character device",
-        kind if kind.is_fifo() => "a pipe",
-        kind if kind.is_socket() => "a socket",
-        _ => return check_holds_data(path, handle),
-    };
-    Err(Refusal::Usage(format!(
-        "{shown} is {what}, not a regular file: name a file, or one to be made with size="
-    )))
-}
-
-fn check_holds_data(path: &Path, handle: &File) -> Result<(), Refusal> {
-    // SAFETY: statfs is a C structure of integers, for which all zeroes is a value.
-    let mut status: libc::statfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open and the structure lives until the call returns.
-    if unsafe { libc::fstatfs(handle.as_raw_fd(), &mut status) } != 0 {
-        return Err(cannot_open(path, &io::Error::last_os_error()));
-    }
-    #[allow(clippy::unnecessary_cast, reason = "the type of this field differs between C libraries")]
-    let kind = status.f_type as i64;
-    match SWITCHES.iter().find(|(magic, _)| *magic == kind) {
-        Some((_, name)) => Err(Refusal::Usage(format!(
-            "{} is a file of {name}, which holds no data: name another file",
-            path.display()
-        ))),
-        None => Ok(()),
-    }
-}
-
 /// The reasons in what the file holds. A file that testdrive made needs no consent, unless something has been put into it since.
 fn content_reasons(request: &OpenRequest, path: &Path, file: &File, length_bytes: u64) -> Vec<Reason> {
     if length_bytes == 0 {
@@ -207,20 +153,6 @@ fn content_reasons(request: &OpenRequest, path: &Path, file: &File, length_bytes
         reasons.push(Reason::Signatures(carried));
     }
     reasons
-}
-
-fn mark(file: &File) {
-    // SAFETY: the name ends with a zero byte, and the value is one byte that lives until the call returns. A file system without
-    // such attributes answers with an error, which only means that consent is asked for the next time.
-    unsafe { libc::fsetxattr(file.as_raw_fd(), MARK.as_ptr(), b"1".as_ptr().cast(), 1, 0) };
-}
-
-fn is_marked(file: &File) -> bool {
-    let mut value = 0_u8;
-    // SAFETY: the name ends with a zero byte, and the buffer is the one byte that its length says.
-    let length =
-        unsafe { libc::fgetxattr(file.as_raw_fd(), MARK.as_ptr(), std::ptr::from_mut(&mut value).cast(), 1) };
-    length == 1 && value == b'1'
 }
 
 /// Keeps a second run off the same file for as long as the first lasts.

@@ -1,9 +1,10 @@
 //! The drives of this host, with whether each may be erased and every reason why not.
 
-use crate::guard::{handle, State};
+use crate::guard::handle;
 use crate::identity::{backing_file, erase_name, features, identify};
 use crate::refusal::Reason;
 use crate::signatures::Signature;
+use crate::state::State;
 use crate::sysfs::{BlockDevice, SystemRoots};
 use crate::usage::{Snapshot, Usage};
 use serde::Serialize;
@@ -80,7 +81,7 @@ fn entry(disk: &BlockDevice, snapshot: &Snapshot, roots: &SystemRoots) -> io::Re
     let node = roots.dev.join(disk.name.replace('!', "/"));
     let (usage, signatures, partitions, reasons) = match handle(&node) {
         Ok(handle) => {
-            let state = State::look(disk, &handle, snapshot.clone());
+            let state = State::look(disk, &handle, snapshot);
             let reasons = state.reasons(false);
             (state.usage, state.signatures, state.partitions, reasons)
         }

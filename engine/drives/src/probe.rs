@@ -170,7 +170,7 @@ impl Image {
             found.iter().any(|other| other.offset_bytes.is_some_and(|offset| offset < 446));
         match (is_table, other_boot_sector) {
             (true, false) => Some(signature("dos", 510, true)),
-            (true, true) if !entries.iter().all(|entry| is_empty(entry)) => Some(signature("dos", 510, true)),
+            (true, true) if !entries.iter().all(is_empty) => Some(signature("dos", 510, true)),
             (_, true) => None,
             (false, false) => Some(signature("boot_sector", 510, false)),
         }

@@ -59,7 +59,7 @@ impl fmt::Display for Reason {
             }
             Reason::Held(holders) => write!(
                 f,
-                "it is held by {}: stop what is built on it first (vgchange -an, mdadm --stop, cryptsetup close, losetup -d)",
+                "it is held by {}: stop what is built on it first (vgchange -an, mdadm --stop, cryptsetup close, losetup -d, nvmetcli clear)",
                 holders.join(", ")
             ),
             Reason::Swap(paths) => write!(f, "it is in use as swap ({}): turn that off first (swapoff)", paths.join(", ")),

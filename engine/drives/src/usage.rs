@@ -19,6 +19,13 @@ struct Loop {
     backing: Option<Opened>,
 }
 
+/// A device that this host serves to others.
+#[derive(Clone, Debug)]
+struct Export {
+    number: DeviceNumber,
+    name: String,
+}
+
 /// The state of the host at one moment, from which the usage of every device follows.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
@@ -26,6 +33,7 @@ pub struct Snapshot {
     mounts: Vec<Mount>,
     swaps: Vec<Swap>,
     loops: Vec<Loop>,
+    exports: Vec<Export>,
     openers: Vec<Opener>,
 }
 
@@ -79,6 +87,21 @@ fn loop_backing(roots: &SystemRoots, device: &BlockDevice, path: &Path) -> Optio
     id.ok().map(Opened::File)
 }
 
+/// The devices that the kernel's NVMe target serves over a network: it opens them without a claim, so O_EXCL does not see them.
+fn nvmet_exports(roots: &SystemRoots) -> Vec<Export> {
+    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
+    let subsystems = entries(roots.sys.join("kernel/config/nvmet/subsystems"));
+    let namespaces = subsystems.flat_map(|subsystem| entries(subsystem.path().join("namespaces")));
+    let export = |namespace: fs::DirEntry| {
+        let attribute = |name| fs::read_to_string(namespace.path().join(name)).ok();
+        let is_enabled = attribute("enable")?.trim() == "1";
+        let number =
+            roots.number_of_path(Path::new(attribute("device_path")?.trim())).filter(|_| is_enabled)?;
+        Some(Export { number, name: format!("the NVMe target ({})", namespace.path().display()) })
+    };
+    namespaces.filter_map(export).collect()
+}
+
 impl Snapshot {
     /// Looks at the host.
     ///
@@ -91,6 +114,7 @@ impl Snapshot {
             mounts: all_mounts(roots)?,
             swaps: all_swaps(roots)?,
             loops,
+            exports: nvmet_exports(roots),
             openers: Vec::new(),
         })
     }
@@ -170,6 +194,8 @@ impl Snapshot {
                 }
             }
         }
+        let exported = self.exports.iter().filter(|export| has_device(export.number));
+        usage.holders.extend(exported.map(|export| export.name.clone()));
         let stacked = self.loops.iter().filter(|each| !has_device(each.device.number));
         usage.holders.extend(
             stacked.filter(|each| each.backing.is_some_and(has)).map(|each| each.device.name.clone()),
