@@ -11,7 +11,7 @@ source "$here/lib/capture.sh"
 output=./pgbench-trim.trace.txt
 work_parent=/var/tmp
 drive_mib=10240
-discard_max_kib=256
+discard_max_kib=1024
 rate_tps=700
 clients=8
 scale=120
