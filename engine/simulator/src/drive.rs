@@ -235,8 +235,10 @@ impl SimulatedDrive {
             return self.await_durability(slot, AfterBarrier::Acknowledge);
         }
         let pages = touched_pages(&command);
-        if command.opcode == Opcode::Trim && self.firmware.owe_for_trim(pages.end - pages.start) {
-            self.events.schedule(self.now_ns, Action::TrimSlice);
+        if command.opcode == Opcode::Trim {
+            if let Some(slice_ns) = self.firmware.owe_for_trim(self.now_ns, pages.end - pages.start) {
+                self.events.schedule(slice_ns, Action::TrimSlice);
+            }
         }
         self.mapping.unmap(whole_pages(&command));
         self.acknowledge(slot);

@@ -25,6 +25,8 @@ struct TrimWork {
     share: f64,
     /// Accepted and not yet worked off.
     owed_ns: i64,
+    /// When the next slice may begin without taking more than the share, also of work that is still to come.
+    next_slice_ns: i64,
     /// Whether a slice is scheduled, so that one chain of slices works off what any number of trims left.
     scheduled: bool,
 }
@@ -45,6 +47,7 @@ impl Firmware {
                 slice_ns: parameters.trim_slice_ns,
                 share: parameters.trim_share,
                 owed_ns: 0,
+                next_slice_ns: i64::MIN,
                 scheduled: false,
             },
         }
@@ -74,15 +77,16 @@ impl Firmware {
         self.processor.serve(now_ns, service_ns)
     }
 
-    /// Notes the work that a trim, now accepted, leaves for later; true where a first slice of it is to be scheduled.
-    pub(crate) fn owe_for_trim(&mut self, pages: u64) -> bool {
+    /// Notes the work that a trim, now accepted, leaves for later; returns when a slice of it is due, unless one is scheduled.
+    pub(crate) fn owe_for_trim(&mut self, now_ns: i64, pages: u64) -> Option<i64> {
         let trims = &mut self.trims;
         if trims.mode != TrimMode::Background {
-            return false;
+            return None;
         }
         let work = work_ns(trims.per_range_ns, trims.per_page_ns, pages);
         trims.owed_ns = trims.owed_ns.saturating_add(work);
-        trims.owed_ns > 0 && !std::mem::replace(&mut trims.scheduled, true)
+        let first = trims.owed_ns > 0 && !std::mem::replace(&mut trims.scheduled, true);
+        first.then(|| trims.next_slice_ns.max(now_ns))
     }
 
     /// Works on trims for one slice, behind the commands that came before it; returns when the next slice is due, if one is.
@@ -94,8 +98,9 @@ impl Firmware {
         let slice_ns = trims.slice_ns.min(trims.owed_ns);
         trims.owed_ns -= slice_ns;
         let served_ns = self.processor.serve(now_ns, slice_ns);
+        trims.next_slice_ns = served_ns.max(now_ns + (slice_ns as f64 / trims.share) as i64);
         trims.scheduled = trims.owed_ns > 0;
-        trims.scheduled.then(|| served_ns.max(now_ns + (slice_ns as f64 / trims.share) as i64))
+        trims.scheduled.then_some(trims.next_slice_ns)
     }
 
     /// Work that trims left and that is not yet done, in firmware time.
@@ -110,4 +115,58 @@ fn work_ns(once_ns: i64, page_ns: i64, pages: u64) -> i64 {
     const LONGEST_NS: i64 = i64::MAX >> 12;
     let pages = i64::try_from(pages).unwrap_or(i64::MAX);
     page_ns.saturating_mul(pages).saturating_add(once_ns).min(LONGEST_NS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Model;
+
+    /// A processor on which trims of 1 us each wait for slices of at most 50 us at a tenth of the time.
+    fn background() -> Firmware {
+        let mut model = Model::builtin("enterprise-read").unwrap();
+        let trims = [
+            ("trim_per_range", "1us"),
+            ("trim_per_page", "0ns"),
+            ("trim_slice", "50us"),
+            ("trim_share", "0.1"),
+        ];
+        model.set_all(trims).unwrap();
+        Firmware::new(model.parameters())
+    }
+
+    #[test]
+    fn many_small_trims_get_no_more_than_the_share() {
+        let mut firmware = background();
+        let (mut due_ns, mut now_ns, mut owed_in_all_ns) = (None, 0, 0);
+        // Each leaves less than a slice and comes when the one before is worked off: three times the share in all.
+        while now_ns < 1_000_000 {
+            due_ns = due_ns.or(firmware.owe_for_trim(now_ns, 1));
+            owed_in_all_ns += 1_000;
+            now_ns += 3_333;
+            while let Some(slice_ns) = due_ns.filter(|slice_ns| *slice_ns <= now_ns) {
+                due_ns = firmware.work_on_trims(slice_ns);
+            }
+        }
+        let done_ns = owed_in_all_ns - firmware.owed_ns();
+        assert!((90_000..=150_000).contains(&done_ns), "{done_ns} ns of {now_ns} ns");
+    }
+
+    #[test]
+    fn only_the_first_trim_schedules_a_slice() {
+        let mut firmware = background();
+        assert_eq!(firmware.owe_for_trim(5, 1), Some(5));
+        assert_eq!(firmware.owe_for_trim(6, 1), None);
+        assert_eq!(firmware.work_on_trims(6), None, "both fit in one slice");
+        assert_eq!(firmware.owe_for_trim(7, 1), Some(6 + 20_000), "2 us at a tenth of the time");
+    }
+
+    #[test]
+    fn a_huge_trim_at_a_huge_cost_does_not_overflow() {
+        let mut model = Model::builtin("sata").unwrap();
+        model.set_all([("trim_per_page", "1000s"), ("capacity", "64TiB")]).unwrap();
+        let mut firmware = Firmware::new(model.parameters());
+        let done_ns = (0..100).map(|_| firmware.trim(0, 1 << 34)).last();
+        assert!(done_ns.is_some_and(|done_ns| done_ns > 0));
+    }
 }

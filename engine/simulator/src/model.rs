@@ -11,6 +11,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("enterprise-read", include_str!("../models/enterprise-read.toml")),
     ("consumer-highend", include_str!("../models/consumer-highend.toml")),
     ("consumer-dramless", include_str!("../models/consumer-dramless.toml")),
+    ("consumer-dramless-small-slc", include_str!("../models/consumer-dramless-small-slc.toml")),
     ("consumer-qlc", include_str!("../models/consumer-qlc.toml")),
     ("sata", include_str!("../models/sata.toml")),
 ];

@@ -58,7 +58,7 @@ fn run(model: &Model, steps: &[Step], polled: bool) -> (Vec<Completion>, Simulat
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_slot_completes_exactly_once_in_time_order_and_after_its_submission(

@@ -45,7 +45,7 @@ fn every_number_in_a_model_file_says_where_it_is_from() {
 fn the_models_take_trims_in_each_way() {
     let mode = |name| Model::builtin(name).unwrap().parameters().trim_mode;
     assert_eq!(mode("enterprise-mixed"), TrimMode::Free);
-    assert_eq!(mode("consumer-dramless"), TrimMode::Firmware);
+    assert_eq!(mode("consumer-highend"), TrimMode::Firmware);
     assert_eq!(mode("consumer-qlc"), TrimMode::Background);
 }
 
