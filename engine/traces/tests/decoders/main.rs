@@ -1,0 +1,11 @@
+//! Decoders as a whole: files in, rows out.
+
+mod assembly;
+mod blktrace;
+mod csv;
+mod encode;
+mod fuzz;
+mod model;
+mod peers;
+mod support;
+mod trace_event;
