@@ -1,6 +1,7 @@
 //! The data plane's one binary: talks to drives, decodes traces, simulates drives, and records every I/O.
 
 mod drives;
+mod import;
 mod lines;
 mod models;
 mod run;
@@ -24,6 +25,10 @@ enum Command {
     Drives,
     /// List the modelled drives as JSON
     Models,
+    /// Make a recording of a foreign trace
+    Import(import::ImportArgs),
+    /// List the trace formats that can be imported, as JSON
+    Formats,
 }
 
 fn main() -> ExitCode {
@@ -31,5 +36,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::main(&args),
         Command::Drives => drives::main(),
         Command::Models => models::main(),
+        Command::Import(args) => import::run(args),
+        Command::Formats => import::formats(),
     }
 }

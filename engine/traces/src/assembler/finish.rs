@@ -4,6 +4,7 @@ use super::flushes::FlushRequest;
 use super::pairing::Pairing;
 use super::requests::Request;
 use crate::event::BlockEvent;
+use crate::format::Events;
 use crate::slab::Key;
 use crate::TraceError;
 use testdrive_core::{IoRecord, Opcode, NO_COMPLETION, SECTOR_BYTES};
@@ -77,13 +78,21 @@ impl Pairing<'_> {
         if self.bios.bios.len() > self.pending_max {
             let keys = self.bios.bios.keys();
             self.give_up_bios(&keys[..keys.len() / 2])?;
-            self.tally.given_up += (keys.len() / 2) as u64;
+            self.count_given_up(Events::Queued, keys.len() / 2);
         }
         if self.requests.requests.len() > self.pending_max {
             let keys = self.requests.requests.keys();
             self.give_up_requests(&keys[..keys.len() / 2])?;
+            self.count_given_up(Events::Issued, keys.len() / 2);
         }
         Ok(())
+    }
+
+    /// Only what would have been a row counts as lost.
+    fn count_given_up(&mut self, of: Events, count: usize) {
+        if self.events == of {
+            self.tally.given_up += count as u64;
+        }
     }
 
     fn give_up_bios(&mut self, keys: &[Key]) -> Result<(), TraceError> {

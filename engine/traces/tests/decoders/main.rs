@@ -5,6 +5,7 @@ mod blktrace;
 mod csv;
 mod encode;
 mod fuzz;
+mod limits;
 mod model;
 mod peers;
 mod support;
