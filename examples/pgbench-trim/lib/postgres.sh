@@ -10,14 +10,17 @@ postgres_find() {
     while read -r candidate; do
         [[ ! -x $candidate/initdb || ! -x $candidate/pgbench ]] || postgres_bin=$candidate
     done < <(printf '%s\n' /usr/lib/postgresql/*/bin | sort -V)
-    [[ -n $postgres_bin ]] || fail "PostgreSQL not found under /usr/lib/postgresql; apt-get install postgresql postgresql-contrib"
+    [[ -n $postgres_bin ]] \
+        || fail "PostgreSQL not found under /usr/lib/postgresql; apt-get install postgresql postgresql-contrib"
     id postgres >/dev/null 2>&1 || fail "there is no user postgres; apt-get install postgresql"
 }
 
 # From / because the user postgres may not enter the folder that the script was started in.
 postgres_run() { (cd / && exec runuser -u postgres -- "$@"); }
 
-postgres_query() { postgres_run "$postgres_bin/psql" -qXAt -v ON_ERROR_STOP=1 -h "$postgres_socket" -d postgres -c "$1"; }
+postgres_query() {
+    postgres_run "$postgres_bin/psql" -qXAt -v ON_ERROR_STOP=1 -h "$postgres_socket" -d postgres -c "$1"
+}
 
 postgres_start() { # mount point
     mkdir "$1/data" "$1/run"
