@@ -8,8 +8,9 @@ use std::process::Command;
 use support::{
     both_consents, claim, consent, has_program, loop_turn, must, open, open_with_output, Held, Loop, Mounted,
 };
-use testdrive_drives::guard::{Access, Consent};
-use testdrive_drives::{Reason, Refusal};
+use testdrive_drives::guard::{open_with_roots, Access, Consent, OpenRequest};
+use testdrive_drives::sysfs::SystemRoots;
+use testdrive_drives::{DriveUri, Reason, Refusal};
 
 /// Asks for writing with every consent there is; returns the reasons after checking that no byte has changed.
 #[track_caller]
@@ -323,6 +324,40 @@ fn the_recording_is_never_on_the_drive_that_is_measured() {
     let output = elsewhere.path().join("a.rec");
     open_with_output(&outer.path, Access::ReadOnly, &Consent::default(), Some(&output)).unwrap();
     drop(inner_mounted);
+}
+
+/// An empty table for the first reader of a pipe, and another text for all later ones: the pipe is replaced while the first reader
+/// still waits at it.
+fn empty_once_then(pipe: &Path, later: &str) -> std::thread::JoinHandle<()> {
+    let (pipe, next) = (pipe.to_path_buf(), pipe.with_extension("next"));
+    std::fs::write(&next, later).unwrap();
+    std::thread::spawn(move || {
+        let first = std::fs::OpenOptions::new().write(true).open(&pipe).unwrap();
+        std::fs::rename(&next, &pipe).unwrap();
+        drop(first);
+    })
+}
+
+#[test]
+fn what_changes_between_the_check_and_the_claim_is_seen() {
+    let Some(_turn) = loop_turn() else { return };
+    let device = Loop::new();
+    let proc = tempfile::tempdir().unwrap();
+    std::fs::create_dir(proc.path().join("self")).unwrap();
+    let pipe = proc.path().join("self/mountinfo");
+    must("mkfifo", &[pipe.to_str().unwrap()]);
+    let number = std::fs::read_to_string(format!("/sys/block/{}/dev", device.name())).unwrap();
+    let late = format!("40 27 {} / /mounted/meanwhile rw - ext4 {} rw\n", number.trim(), device.path);
+    let server = empty_once_then(&pipe, &late);
+    let uri = DriveUri::parse(&device.path).unwrap();
+    let consent = consent(&device.path);
+    let request = OpenRequest { uri: &uri, access: Access::Write, consent: &consent, output: None };
+    let roots = SystemRoots { proc: proc.path().into(), ..SystemRoots::default() };
+    let refusal = open_with_roots(&request, &roots).unwrap_err();
+    assert_eq!(refusal.reasons(), [Reason::Mounted(vec!["/mounted/meanwhile".into()])]);
+    server.join().unwrap();
+    // Nothing stays claimed.
+    open(&device.path, Access::Write, &consent).unwrap();
 }
 
 #[test]

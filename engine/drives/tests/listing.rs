@@ -41,6 +41,15 @@ fn every_reason_is_listed_with_what_was_found() {
 }
 
 #[test]
+fn a_claimed_drive_is_listed_as_in_use() {
+    let Some(_turn) = loop_turn() else { return };
+    let device = Loop::new();
+    let _claim = support::claim(&device.path);
+    let drive = entry(&device);
+    assert!(!drive.erasable && drive.refusals[0].contains("has claimed it"), "{:?}", drive.refusals);
+}
+
+#[test]
 fn listing_changes_nothing_and_keeps_no_claim() {
     let Some(_turn) = loop_turn() else { return };
     let device = Loop::new();
