@@ -80,7 +80,7 @@ impl fmt::Display for Reason {
                 write!(f, "{how} {node}, not a file: if you mean that drive, name it as {node}, with --erase")
             }
             Reason::Unknown(what) => {
-                write!(f, "whether it is free cannot be told ({what}): run as root where /sys and /proc are mounted")
+                write!(f, "whether it is free cannot be told ({what}): run as root with /sys and /proc mounted, or name another drive")
             }
             Reason::NoConsent { name } => write!(
                 f,
