@@ -133,11 +133,14 @@ def _streams(scan: Scan) -> list[dict[str, int]] | None:
     """The streams that submitted trims, the busiest first; None if they were not recorded."""
     if "stream" in scan.absent_columns:
         return None
-    rows = scan.rows.filter(scan.rows.opcode == TRIM)
-    found = scan.execute(rows.group_by("stream").aggregate(ios=rows.count(), bytes=rows.length_bytes.sum()))
+    trims = scan.trims
+    numbers, index = np.unique(trims["stream"], return_inverse=True)
+    ios, size = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
+    np.add.at(ios, index, trims["ios"])
+    np.add.at(size, index, trims["bytes"])
     streams = [
-        {"stream": int(stream), "ios": int(ios), "bytes": int(size)}
-        for stream, ios, size in zip(found["stream"], found["ios"], found["bytes"], strict=True)
+        {"stream": stream, "ios": count, "bytes": trimmed}
+        for stream, count, trimmed in zip(numbers.tolist(), ios.tolist(), size.tolist(), strict=True)
     ]
     return sorted(streams, key=lambda one: (-one["ios"], one["stream"]))
 

@@ -91,8 +91,9 @@ def _fetch(scan: Scan, one_in: int) -> Extents:
     region = _region_bytes(scan)
     if one_in == 1:
         return Extents(_distinct(scan, rows), _nothing(), 1, region)
-    first, last = rows.offset // region, (rows.end - 1) // region
-    chosen = (hashed(first) % one_in == 0) | ((last > first) & (hashed(last) % one_in == 0))
+    # A region is a power of two, and a shift is cheaper than a division.
+    first, last = rows.offset >> region.bit_length() - 1, (rows.end - 1) >> region.bit_length() - 1
+    chosen = (followed(first, one_in)) | ((last > first) & (followed(last, one_in)))
     found = _distinct(scan, rows.filter(chosen | (rows.end - rows.offset > region)))
     long = found["end"] - found["offset"] > region
     short = {name: values[~long] for name, values in found.items()}
@@ -107,8 +108,8 @@ def _fetch(scan: Scan, one_in: int) -> Extents:
 def _clipped(extents: Arrays, one_in: int, region: int) -> Arrays:
     """The parts of extents, each no longer than a region, that lie in sampled regions."""
     first, last = extents["offset"] // region, (extents["end"] - 1) // region
-    heads = hashed(first) % one_in == 0
-    tails = (last > first) & (hashed(last) % one_in == 0)
+    heads = followed(first, one_in)
+    tails = (last > first) & (followed(last, one_in))
     parts = {name: np.concatenate((values[heads], values[tails])) for name, values in extents.items()}
     parts["end"][: heads.sum()] = np.minimum(extents["end"], (first + 1) * region)[heads]
     parts["offset"][heads.sum() :] = (last * region)[tails]
@@ -131,16 +132,15 @@ def _region_bytes(scan: Scan) -> int:
     return region
 
 
-def hashed(number: Any) -> Any:
-    """A hash of a small integer, the same in Ibis, on every backend, and in numpy.
+def followed(number: Any, one_in: int) -> Any:
+    """Whether a region or block, told by its number, is in a sample of one in ``one_in``.
 
-    Two rounds of multiply and shift in 32 bits, which no product leaves 63 bits in.
+    The same in Ibis, on every backend, and in numpy: a multiplicative hash in 32 bits, of a number whose high
+    bits were folded in first so that places at a constant distance do not fare alike. No product leaves 63
+    bits.
     """
-    mask = 0xFFFF_FFFF
-    mixed = ((number & 0x3FFF_FFFF) * 2_654_435_761) & mask
-    mixed = mixed ^ (mixed >> 16)
-    mixed = (mixed * 73_244_475) & mask
-    return mixed ^ (mixed >> 16)
+    folded = (number ^ (number >> 13)) & 0x3FFF_FFFF
+    return ((folded * 2_654_435_761) & 0xFFFF_FFFF) < (1 << 32) // one_in
 
 
 def _unique_bytes(found: Extents, codes: NDArray[Any] | None, minute: int | None) -> tuple[int, float | None]:

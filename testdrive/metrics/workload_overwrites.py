@@ -20,9 +20,10 @@ from testdrive.metrics.metric import NO_IOS, Metric, Values
 from testdrive.metrics.scans import CELL_NS, QUANTILES, Scan
 from testdrive.metrics.scans.distribution import rank
 from testdrive.metrics.scans.sample import SAMPLE_IOS_MAX
-from testdrive.metrics.workload_footprint import hashed
+from testdrive.metrics.workload_footprint import followed
 
-_BLOCK_BYTES = 4096
+#: Blocks of 4 KiB.
+_BLOCK_BITS = 12
 #: Writes that are followed, about; half of a sample, since each is one of a chain.
 _FOLLOWED_IOS = SAMPLE_IOS_MAX // 2
 
@@ -66,7 +67,7 @@ def _whole(scan: Scan) -> tuple[Any, Any]:
     rows = scan.sample.rows
     writes = (rows["opcode"] == WRITE) & (rows["length_bytes"] > 0)
     length = rows["length_bytes"][writes]
-    return rows["offset_bytes"][writes] // _BLOCK_BYTES, np.cumsum(length) - length
+    return rows["offset_bytes"][writes] >> _BLOCK_BITS, np.cumsum(length) - length
 
 
 def _followed(scan: Scan) -> tuple[Any, Any, int]:
@@ -75,9 +76,9 @@ def _followed(scan: Scan) -> tuple[Any, Any, int]:
     writes = cells.chosen((WRITE,))
     one_in = max(-(-int(cells.groups["ios"][writes].sum()) // _FOLLOWED_IOS), 1)
     rows = scan.rows.filter((scan.rows.opcode == WRITE) & (scan.rows.length_bytes > 0))
-    rows = rows.select("intended_ns", block=rows.offset_bytes // _BLOCK_BYTES)
+    rows = rows.select("intended_ns", block=rows.offset_bytes >> _BLOCK_BITS)
     # A single place that takes most writes could fill any sample: beyond the limit the rest is left out.
-    found = scan.execute(rows.filter(hashed(rows.block) % one_in == 0).limit(2 * SAMPLE_IOS_MAX))
+    found = scan.execute(rows.filter(followed(rows.block, one_in)).limit(2 * SAMPLE_IOS_MAX))
     order = np.argsort(found["intended_ns"], kind="stable")
     per_cell = cells.series("bytes", "intended_cell", writes)
     before = np.concatenate(([0], np.cumsum(per_cell)))

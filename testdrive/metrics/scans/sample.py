@@ -8,6 +8,8 @@ beside it.
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,8 +64,14 @@ class Sample:
         return None if self.whole else int((self.slice_index >= 0).sum())
 
 
-def take_sample(recording: Recording, rows: Any, ios: int, first_ns: int, last_ns: int) -> Sample:
-    """Take the whole or slices of it. ``first_ns`` is the first submission, ``last_ns`` the last event."""
+def take_sample(
+    recording: Recording, rows: Any, ios: int, *, first_ns: int, last_ns: int, reach_ns: int
+) -> Sample:
+    """Take the whole recording or slices of it.
+
+    ``first_ns`` is the first submission, ``last_ns`` the last event, ``reach_ns`` the longest latency of any
+    I/O.
+    """
     rows = rows.select(*_COLUMNS)
     if ios <= SAMPLE_IOS_MAX:
         found = _in_order(recording.rows_in_file_order(rows))
@@ -72,15 +80,26 @@ def take_sample(recording: Recording, rows: Any, ios: int, first_ns: int, last_n
     span_ns = max(last_ns - first_ns, SLICES)
     period_ns = -(-span_ns // SLICES)
     width_ns = max(period_ns * SAMPLE_IOS_MAX // ios, 1)
-    place = (rows.submit_ns - first_ns) % period_ns
-    # The second condition takes what was submitted between slices and still outstanding when the next one
-    # began.
-    chosen = rows.filter((place < width_ns) | (place + rows.latency_ns > period_ns))
-    found = _in_order(recording.rows_in_file_order(chosen))
     starts = first_ns + period_ns * np.arange(SLICES, dtype=np.int64)
+    found = _in_order(recording.rows_in_file_order(rows.filter(_touches(rows, starts, width_ns, reach_ns))))
     since = found["submit_ns"] - first_ns
     index = np.where(since % period_ns < width_ns, since // period_ns, -1)
     return Sample(found, index, starts, np.minimum(starts + width_ns, last_ns), whole=False)
+
+
+def _touches(rows: Any, starts: NDArray[np.int64], width_ns: int, reach_ns: int) -> Any:
+    """Whether an I/O is outstanding at some time of a slice, or submitted in one.
+
+    What reaches into a slice was submitted at most the longest latency before it. Ranges of submission times
+    let whole row groups be left out unread; they come first, and what they let through is looked at exactly.
+    """
+    submit, first_ns, period_ns = rows.submit_ns, int(starts[0]), int(starts[1] - starts[0])
+    place = (submit - first_ns) % period_ns
+    exact = (place < width_ns) | (place + rows.latency_ns > period_ns)
+    if reach_ns + width_ns > period_ns // 2:
+        return exact
+    ranges = [(submit >= int(start) - reach_ns) & (submit < int(start) + width_ns) for start in starts]
+    return functools.reduce(operator.or_, ranges) & exact
 
 
 def _in_order(found: Arrays) -> Arrays:

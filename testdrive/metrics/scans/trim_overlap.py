@@ -9,13 +9,15 @@ equality.
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
 import ibis
 import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
-from testdrive.manifest import READ, TRIM, WRITE
+from testdrive.manifest import READ, WRITE
 from testdrive.metrics.scans.cells import CELL_NS
 from testdrive.metrics.scans.intervals import Ints, union
 
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 #: How long a trim is taken to act after its completion.
 AFTER_NS = CELL_NS
 _BIN_NS = CELL_NS // 10
+#: More ranges than this are slower to compare than rows are to read.
+_RANGES_MAX = 64
 _NEVER = np.iinfo(np.int64).max
 
 
@@ -43,10 +47,7 @@ def excess_by_burst(scan: Scan, level: Level) -> list[dict[str, int]]:
         return result
     bins = _bins(level, *influence(scan))
     rows = scan.ok_rows
-    rows = rows.filter(
-        rows.opcode.isin((READ, WRITE))
-        & rows.submit_ns.between(int(bins["start"][0]), int(bins["start"][-1] + _BIN_NS))
-    )
+    rows = rows.filter(rows.opcode.isin((READ, WRITE)) & _within(level, rows.submit_ns))
     rows = rows.select("submit_ns", "latency_ns", bin=rows.submit_ns // _BIN_NS)
     table = ibis.memtable(pa.table({name: bins[name] for name in ("bin", "burst", "until_ns", "next_ns")}))
     joined = rows.join(table, "bin")
@@ -66,6 +67,15 @@ def excess_by_burst(scan: Scan, level: Level) -> list[dict[str, int]]:
     return result
 
 
+def _within(level: Level, submit_ns: Any) -> Any:
+    """Whether a time may be in a burst: as ranges, by which whole row groups are left out unread."""
+    ranges = [(burst.onset, len(level.ios) if burst.end is None else burst.end) for burst in level.bursts]
+    if len(ranges) > _RANGES_MAX:
+        ranges = [(ranges[0][0], ranges[-1][1])]
+    parts = [(submit_ns >= level.time_ns(onset)) & (submit_ns < level.time_ns(end)) for onset, end in ranges]
+    return functools.reduce(operator.or_, parts)
+
+
 def influence(scan: Scan) -> tuple[Ints, Ints]:
     """The stretches of time in which a trim is outstanding or completed less than a window ago: disjoint, in
     order.
@@ -73,13 +83,8 @@ def influence(scan: Scan) -> tuple[Ints, Ints]:
     Trims that start in the same bin overlap in their influence, so each bin's first start and last end are
     enough.
     """
-    rows = scan.rows.filter(scan.rows.opcode == TRIM)
-    rows = rows.select(
-        "submit_ns", bin=rows.submit_ns // _BIN_NS, latency_ns=ibis.greatest(rows.latency_ns, 0)
-    )
-    ended = rows.submit_ns + rows.latency_ns
-    found = scan.execute(rows.group_by("bin").aggregate(start=rows.submit_ns.min(), end=ended.max()))
-    return union(found["start"], found["end"] + AFTER_NS)
+    trims = scan.trims
+    return union(trims["start_ns"], trims["end_ns"] + AFTER_NS)
 
 
 def _bins(level: Level, start: Ints, end: Ints) -> dict[str, Any]:

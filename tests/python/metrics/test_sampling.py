@@ -128,11 +128,12 @@ def test_overwrite_distances_of_followed_blocks_are_within_their_resolution(exac
         assert estimate[name] == pytest.approx(whole[name], rel=0.1, abs=estimate["resolution_bytes"])
 
 
-def test_the_hash_of_regions_takes_a_fair_share_of_them():
-    regions = np.arange(100_000, dtype=np.int64)
+@pytest.mark.parametrize("stride", [1, 2, 7, 64, 1000, 4096, 1 << 16])
+def test_a_fair_share_of_places_is_followed_at_any_distance(stride):
+    places = np.arange(200_000, dtype=np.int64) * stride
     for one_in in (7, 50, 64):
-        taken = (workload_footprint.hashed(regions) % one_in == 0).sum()
-        assert taken == pytest.approx(len(regions) / one_in, rel=0.1)
+        taken = workload_footprint.followed(places, one_in).sum()
+        assert taken == pytest.approx(len(places) / one_in, rel=0.1)
 
 
 def test_an_io_that_reaches_into_a_slice_is_seen_there(monkeypatch):
