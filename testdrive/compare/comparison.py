@@ -63,7 +63,7 @@ def write_comparison(
         write_tables(views, rows, output / "tables")
         write_ratios(ratios, output / "tables")
         body = _body(lineup, rows, views, ratios)
-        return write_page(output / COMPARISON_NAME, f"{_title(lineup)}: testdrive", body, views.payload())
+        return write_page(output / COMPARISON_NAME, f"{_title(lineup)}: testdrive", body, views.packed())
 
 
 def comparison_rows(recording_dirs: Sequence[Path], original: Path | None = None) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from testdrive.report.rows import Row
 from testdrive.report.subject import Subject
 from testdrive.report.verdict import mark, outcome, sentences
 
-_ORDER = {"calm": 0, "recovers": 1, "unknown": 2, "fails": 3}
+_ORDER = {"calm": 0, "reserved": 1, "recovers": 2, "unknown": 3, "fails": 4}
 
 
 def verdict_box(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
@@ -46,13 +46,13 @@ _LIMITS = (
 
 
 def rank(row: Row) -> tuple[int, bool, float, float]:
-    """Return the order of merit: class, errors, duration of the worst burst, slowest I/O."""
+    """Return the order of merit: class, errors, duration of the worst burst, slowest read or write."""
     infinite = float("inf")
     recovery, peak = row["recovery_ns"], row["peak_latency_ns"]
     return (
         _ORDER[outcome(row)],
         bool(row["errors"]),
-        recovery if recovery is not None else (0.0 if outcome(row) == "calm" else infinite),
+        recovery if recovery is not None else (0.0 if outcome(row) in ("calm", "reserved") else infinite),
         peak if peak is not None else infinite,
     )
 
@@ -66,6 +66,10 @@ def headline(rows: Sequence[Row]) -> str:
         names = words.listed([str(row["name"]) for row in by_class["calm"]])
         verb = "handles" if len(by_class["calm"]) == 1 else "handle"
         said.append(f"{names} {verb} this workload without a burst{_slowest(by_class['calm'], best)}.")
+    if by_class["reserved"]:
+        names = words.listed([str(row["name"]) for row in by_class["reserved"]])
+        verb = "shows" if len(by_class["reserved"]) == 1 else "show"
+        said.append(f"{names} {verb} no burst, but with reservations.")
     if by_class["recovers"]:
         names = words.listed([str(row["name"]) for row in by_class["recovers"]])
         worst = max(row["recovery_ns"] for row in by_class["recovers"])
@@ -80,12 +84,12 @@ def headline(rows: Sequence[Row]) -> str:
     if by_class["unknown"]:
         names = words.listed([str(row["name"]) for row in by_class["unknown"]])
         said.append(f"Of {names} nothing can be said.")
-    if not by_class["calm"] and rows:
+    if not by_class["calm"] and not by_class["reserved"] and rows:
         said.insert(0, "No drive takes this workload without a burst." if len(rows) > 1 else "")
     return " ".join(sentence for sentence in said if sentence)
 
 
 def _slowest(calm: Sequence[Row], best: Row) -> str:
     if len(calm) == 1:
-        return f" (slowest I/O {units.time(best['peak_latency_ns'])})"
-    return f"; {best['name']} has the least slowest I/O, {units.time(best['peak_latency_ns'])}"
+        return f" (slowest read or write {units.time(best['peak_latency_ns'])})"
+    return f"; {best['name']} has the lowest peak, {units.time(best['peak_latency_ns'])}"

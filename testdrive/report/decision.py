@@ -45,7 +45,8 @@ def decision_table(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
                 ),
                 html.tag(
                     "li",
-                    "Peak latency: the single slowest I/O, and how long after the start it was submitted.",
+                    "Peak latency: the single slowest read or write, and how long after the start it was "
+                    "submitted.",
                 ),
                 html.tag(
                     "li",

@@ -24,7 +24,7 @@ def fidelity_mark(row: Row) -> Markup:
         reasons = "; ".join(row["fidelity_reasons"])
         return html.join(
             html.tag("span", "✗ not faithful", class_="mark bad"),
-            html.tag("small", reasons) if reasons else None,
+            html.tag("small", reasons, class_="reasons") if reasons else None,
         )
     return html.tag("span", words.code(verdict or row["fidelity_verdict_code"]))
 

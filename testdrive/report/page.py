@@ -8,18 +8,17 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 from string import Template
-from typing import Any
 
 from testdrive import __version__
 from testdrive.report import html
 from testdrive.report.html import Markup
-from testdrive.report.pack import compressed, pack
+from testdrive.report.pack import compressed
 
 # The order matters only in that main.js starts the page.
 SCRIPTS = ("data.js", "theme.js", "rasters.js", "curves.js", "main.js")
 
 
-def write_page(path: Path, title: str, body: Markup, document: dict[str, Any]) -> Path:
+def write_page(path: Path, title: str, body: Markup, data: str) -> Path:
     """Write a self-contained page, replacing an older one only once the new one is whole.
 
     Parameters
@@ -30,15 +29,15 @@ def write_page(path: Path, title: str, body: Markup, document: dict[str, Any]) -
         Of the browser's tab; escaped here.
     body
         What the page says.
-    document
-        What its script draws (see `pack`).
+    data
+        What its script draws, packed (see `pack`).
     """
     text = Template(_asset("page.html")).substitute(
         version=html.escape(__version__),
         title=html.escape(title),
         style=_asset("page.css"),
         body=body,
-        data=pack(document),
+        data=data,
         plotly=_plotly(),
         script="\n".join(_asset(name) for name in SCRIPTS),
     )

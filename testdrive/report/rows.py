@@ -60,6 +60,7 @@ def row(subject: Subject) -> Row:
         "fidelity_verdict_code": dig(summary, "fidelity.verdict_code"),
         "fidelity_reasons": [reason["message"] for reason in dig(summary, "fidelity.reasons") or []],
         "excess_near_trims_share": dig(summary, "trim_attribution.excess_share"),
+        "ios_near_trims_share": _ios_near_trims(summary),
     }
     for name in DECIDING:
         result[name] = dig(summary, name)
@@ -73,6 +74,15 @@ def row(subject: Subject) -> Row:
         summary, "response_percentile_codes.io_weighted.p99_9"
     )
     return result
+
+
+def _ios_near_trims(summary: Mapping[str, Any]) -> float | None:
+    """Return the share of the worst burst's reads and writes that were near trims, beside that of their
+    excess.
+    """
+    bursts = dig(summary, "trim_attribution.bursts") or []
+    worst = max(bursts, key=lambda burst: burst["peak_latency_ns"], default=None)
+    return worst["ios_near_trims"] / worst["ios"] if worst and worst["ios"] else None
 
 
 def stall_share(row: Row, threshold_ns: int) -> float | None:

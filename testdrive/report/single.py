@@ -54,7 +54,7 @@ def write_report(recording_dir: Path | str) -> Path:
         body = _body(one, figures, views)
         write_figures(views, path / "figures")
         write_tables(views, [figures], path / "tables")
-        return write_page(path / REPORT_NAME, f"{one.name}: testdrive report", body, views.payload())
+        return write_page(path / REPORT_NAME, f"{one.name}: testdrive report", body, views.packed())
 
 
 def _body(one: Subject, figures: Row, views: Views) -> Markup:

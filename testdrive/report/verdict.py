@@ -8,9 +8,10 @@ from testdrive.report import html, units, words
 from testdrive.report.html import Markup
 from testdrive.report.rows import Row
 
-Outcome = Literal["calm", "recovers", "fails", "unknown"]
+Outcome = Literal["calm", "reserved", "recovers", "fails", "unknown"]
 _MARKS = {
     "calm": ("✓ handles it", "good"),
+    "reserved": ("△ no burst, with reservations", "caution"),
     "recovers": ("△ handles it with bursts", "caution"),
     "fails": ("✗ does not handle it", "bad"),
     "unknown": ("? no verdict", "caution"),
@@ -19,12 +20,18 @@ _FAILING = ("never_recovered", "unstable", "saturated")
 
 
 def outcome(row: Row) -> Outcome:
-    """Return the class of a recording, from the code of its worst burst alone."""
+    """Return the class of a recording.
+
+    It is that of its worst burst; but a run without one that failed I/Os, ended early or was not the same
+    workload
+    has not shown that its drive handles it.
+    """
     code = row["recovery_code"]
     if code in _FAILING or row["baseline_code"] in _FAILING:
         return "fails"
     if code == "no_burst":
-        return "calm"
+        reserved = row["errors"] or row["fidelity_verdict"] == "not_faithful" or row["status"] != "complete"
+        return "reserved" if reserved else "calm"
     return "recovers" if row["recovery_ns"] is not None else "unknown"
 
 
@@ -43,6 +50,8 @@ def sentences(row: Row) -> str:
         said.append(f"{words.plural(row['errors'], 'I/O')} failed.")
     if row["no_completion"]:
         said.append(f"Of {words.plural(row['no_completion'], 'I/O')} no completion was seen.")
+    if row["status"] != "complete":
+        said.append(f"The run is {row['status']}: part of the workload is missing.")
     if row["fidelity_verdict"] == "not_faithful":
         reasons = "; ".join(row["fidelity_reasons"])
         said.append(
@@ -55,9 +64,10 @@ def _trims(row: Row) -> list[str]:
     share = row["excess_near_trims_share"]
     if share is None:
         return []
+    ios = units.percent(row["ios_near_trims_share"], 2)
     return [
-        f"{units.percent(share, 2)} of that burst's excess latency fell on reads and writes that overlapped "
-        "a trim or came just after one, "
+        f"Near trims fell {units.percent(share, 2)} of that burst's excess latency and {ios} of its reads "
+        "and writes, "
         "which is no proof of a cause."
     ]
 
@@ -70,7 +80,8 @@ def _longer(row: Row) -> str:
 def _latency(row: Row) -> str:
     code, bursts = row["recovery_code"], len(row["bursts"])
     worst = (
-        f"the slowest I/O took {units.time(row['peak_latency_ns'])}, {units.moment(row['peak_time_ns'])} in"
+        f"the slowest read or write took {units.time(row['peak_latency_ns'])}, "
+        f"{units.moment(row['peak_time_ns'])} in"
     )
     if row["peak_latency_ns"] is None:
         return f"No latency is known: {words.code(row['baseline_code'])}."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,17 @@ import numpy as np
 from testdrive.report import palette, units
 from testdrive.report.axes import Axis, latency_axis
 from testdrive.report.distribution import Curve, lateness_curve, service_curve
+from testdrive.report.pack import pack
 from testdrive.report.rasters import Raster, extent, latency_rasters, offset_rasters
 from testdrive.report.subject import Subject
 from testdrive.report.windows import LatencyLines, TrimLines, latency_lines, trim_lines, window_ns
 
 ROWS = 200
 COLUMNS = 600
-# Cells are shared out, so that a page of many recordings stays within its size.
-_CELLS_MAX = 6 * ROWS * COLUMNS
+# A page of more recordings than this starts with half the columns, for the time that drawing them all takes.
+_FULL_RASTERS_MAX = 6
+# Plotly takes 2 MB of a page; with this for the data, and the text, it stays below 5 MB.
+DATA_BYTES_MAX = 2_700_000
 # Drives whose footprints differ by more than this cannot be read on one scale of addresses.
 _SCALE_SPREAD_MAX = 4
 
@@ -85,6 +88,21 @@ class Views:
             "subjects": {view.subject.key: _subject_payload(view) for view in self.views},
         }
 
+    def packed(self, limit_bytes: int = DATA_BYTES_MAX) -> str:
+        """Return the document packed, with rasters made coarser in time until it is within `limit_bytes`."""
+        views = self
+        while len(text := pack(views.payload())) > limit_bytes and views.scales.time.cells % 2 == 0:
+            views = views.coarser()
+        return text
+
+    def coarser(self) -> Views:
+        """Return the same with each two columns of the rasters added up: no I/O is lost, only detail."""
+        time = replace(self.scales.time, cells=self.scales.time.cells // 2)
+        views = [
+            replace(view, latency=_halved(view.latency), offsets=_halved(view.offsets)) for view in self.views
+        ]
+        return Views(replace(self.scales, time=time), views)
+
     def latency_count_max(self) -> int:
         """Return the greatest number of reads and writes in a cell, over all recordings."""
         return max((int(reads_and_writes(view, self.scales).max()) for view in self.views), default=1)
@@ -103,6 +121,10 @@ def reads_and_writes(view: View, scales: Scales) -> Raster:
         if name in view.latency:
             total += view.latency[name]
     return total
+
+
+def _halved(rasters: dict[str, Raster]) -> dict[str, Raster]:
+    return {name: raster[:, 0::2] + raster[:, 1::2] for name, raster in rasters.items()}
 
 
 def offset_unit(axis: Axis) -> tuple[int, str]:
@@ -134,7 +156,7 @@ def look(subjects: Sequence[Subject]) -> Views:
     )
     width_ns = window_ns(span_ns)
     windows = -(-span_ns // width_ns)
-    columns = min(COLUMNS, max(100, _CELLS_MAX // (ROWS * len(subjects))))
+    columns = COLUMNS if len(subjects) <= _FULL_RASTERS_MAX else COLUMNS // 2
     ends = [bounds["end_max_bytes"] for bounds in extents]
     known = [end for end in ends if end]
     shared = bool(known) and max(known) <= _SCALE_SPREAD_MAX * min(known)

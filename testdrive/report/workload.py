@@ -69,6 +69,9 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
             words.code(dig(found, code_path) if code_path else None) if value is None else str(scale(value))
         )
 
+    def aligned(key: str) -> str:
+        return said(f"alignment_share.{key}", units.percent, "alignment_code")
+
     def several(parts: list[str]) -> str:
         return ", ".join(parts)
 
@@ -79,7 +82,7 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
             several([f"{said(key, units.count, rates)} IOPS" for key in ("iops_mean", "iops_peak_1s")]),
         ),
         (
-            "Throughput, mean and busiest second",
+            "Throughput, trims included: mean and busiest second",
             several(
                 [said(f"throughput_bytes_per_s_{key}", units.rate, rates) for key in ("mean", "peak_1s")]
             ),
@@ -88,7 +91,7 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
             "I/Os in flight: mean, p50, p99, max",
             several(
                 [
-                    said(f"queue_depth.{key}", units.number, "queue_depth_code")
+                    said(f"queue_depth.{key}", _depth, "queue_depth_code")
                     for key in ("mean", "p50", "p99", "max")
                 ]
             ),
@@ -103,15 +106,10 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
                 "footprint_code",
             ),
         ),
-        ("Mean size", said("size_mean_bytes", units.size, "sizes_code")),
+        ("Mean size, trims included", said("size_mean_bytes", units.size, "sizes_code")),
         (
             "Aligned to",
-            several(
-                [
-                    f"{units.size(int(key))} said(f'alignment_share.{key}', units.percent, 'alignment_code')"
-                    for key in _ALIGNMENTS_SHOWN
-                ]
-            ),
+            several([f"{units.size(int(key))} {aligned(key)}" for key in _ALIGNMENTS_SHOWN]),
         ),
         (
             "Time between arrivals: mean, p99",
@@ -150,6 +148,10 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
         ("Events lost on recording", said("events_dropped", units.count)),
     ]
     return pairs
+
+
+def _depth(value: float) -> str:
+    return units.count(value) if isinstance(value, int) else units.number(value)
 
 
 def _sizes(found: Mapping[str, Any]) -> Markup | None:

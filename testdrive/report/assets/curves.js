@@ -48,7 +48,7 @@ function shareAxis(title, onNines, highest) {
   return { ...axis, range: [0, Math.max(highest, 2)], tickvals: NINES.map(nines), ticktext: NINES.map(percentWords) };
 }
 
-// From the fastest 0.1 % on: what lies below would take half of the plot for nothing.
+// From the fastest 1 % on: what lies below would take half of the plot for nothing.
 function valueRange(data, pick) {
   let low = Infinity;
   let high = 0;
@@ -56,7 +56,7 @@ function valueRange(data, pick) {
     const chosen = pick(subject);
     if (!chosen) continue;
     const { value, io_share: shares } = chosen.curve;
-    const first = shares.findIndex((share) => share >= 0.001);
+    const first = shares.findIndex((share) => share >= 0.01);
     low = Math.min(low, Math.max(value[first], 1));
     high = Math.max(high, value[value.length - 1]);
   }

@@ -58,7 +58,7 @@ class Faults(list[str]):
     """What a page must not do: console errors, exceptions, and requests for anything but itself."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def open_page(browser: Any) -> Callable[..., Any]:
     """Open a page until its plots are drawn; on leaving, fail if it did anything that it must not."""
 

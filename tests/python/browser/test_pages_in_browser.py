@@ -52,6 +52,20 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     }
 
 
+@pytest.fixture(scope="module")
+def shared(pages, open_page):
+    """The comparison, opened once: drawing it is most of the time that these tests take."""
+    with open_page(pages["comparison"]) as page:
+        yield page
+
+
+@pytest.fixture
+def comparison(shared):
+    """The opened comparison; whatever a test makes it do must not be a fault."""
+    yield shared
+    assert not shared.faults, shared.faults
+
+
 def until(page, predicate: str, arg: object = None) -> None:
     """Wait for a predicate. Playwright's own waiting needs eval, which the page's security policy forbids."""
     deadline = time.monotonic() + 15
@@ -64,33 +78,41 @@ def drawn(page) -> list[dict]:
     return [element.evaluate(TRACES_DRAWN) for element in page.query_selector_all(".plot")]
 
 
-@pytest.mark.parametrize("name", ["comparison", "report", "original"])
-def test_every_plot_is_drawn_with_titles_on_all_axes(pages, open_page, name):
+def check_plots(page, recordings: int, lateness: int) -> None:
+    plots = drawn(page)
+    kinds = [plot["kind"] for plot in plots]
+    assert kinds.count("latency") == kinds.count("offsets") == recordings
+    assert kinds.count("io-weighted") == kinds.count("latency-weighted") == 1
+    assert kinds.count("lateness") == lateness
+    for plot in plots:
+        assert all(plot["titles"]), plot
+        if plot["kind"] in ("latency", "offsets"):
+            assert plot["image"] >= 1, plot
+        if plot["kind"] == "latency":
+            assert len(plot["titles"]) == 4
+        if plot["kind"] != "offsets":
+            assert plot["lines"] >= 1, plot
+    assert page.query_selector("#status") is None
+
+
+def test_every_plot_of_a_comparison_is_drawn_with_titles_on_all_axes(comparison, pages):
+    assert pages["comparison"].stat().st_size < SIZE_MAX_BYTES
+    check_plots(comparison, recordings=4, lateness=1)
+
+
+@pytest.mark.parametrize(("name", "lateness"), [("report", 1), ("original", 0)])
+def test_every_plot_of_a_report_is_drawn_with_titles_on_all_axes(pages, open_page, name, lateness):
     assert pages[name].stat().st_size < SIZE_MAX_BYTES
     with open_page(pages[name]) as page:
-        plots = drawn(page)
-        kinds = [plot["kind"] for plot in plots]
-        subjects = 4 if name == "comparison" else 1
-        assert kinds.count("latency") == kinds.count("offsets") == subjects
-        assert kinds.count("io-weighted") == kinds.count("latency-weighted") == 1
-        assert kinds.count("lateness") == (0 if name == "original" else 1)
-        for plot in plots:
-            assert all(plot["titles"]), plot
-            if plot["kind"] in ("latency", "offsets"):
-                assert plot["image"] >= 1, plot
-            if plot["kind"] == "latency":
-                assert len(plot["titles"]) == 4
-            if plot["kind"] != "offsets":
-                assert plot["lines"] >= 1, plot
-        assert page.query_selector("#status") is None
+        check_plots(page, 1, lateness)
 
 
-def test_all_drives_have_the_same_scales(pages, open_page):
-    with open_page(pages["comparison"]) as page:
-        for kind in ("latency", "offsets"):
-            ranges = [plot["range"] for plot in drawn(page) if plot["kind"] == kind]
-            assert len(ranges) == 4
-            assert all(found == ranges[0] for found in ranges)
+def test_all_drives_have_the_same_scales(comparison):
+    page = comparison
+    for kind in ("latency", "offsets"):
+        ranges = [plot["range"] for plot in drawn(page) if plot["kind"] == kind]
+        assert len(ranges) == 4
+        assert all(found == ranges[0] for found in ranges)
 
 
 def test_a_raster_in_the_page_holds_every_io_and_hover_tells_its_count(pages, open_page):
@@ -113,58 +135,58 @@ def test_a_raster_in_the_page_holds_every_io_and_hover_tells_its_count(pages, op
         assert f"{found['count']} I/Os" in page.text_content(".plot.latency .hoverlayer")
 
 
-def test_choices_redraw_their_plots_and_no_others(pages, open_page):
-    with open_page(pages["comparison"]) as page:
-        page.check("fieldset[data-choice=density] input[value=trims]")
-        until(page, "() => document.querySelectorAll('.plot.latency')[3].data.length === 3")
-        page.check("fieldset[data-choice=density] input[value='reads and writes']")
-        until(page, "() => document.querySelectorAll('.plot.latency')[3].data.length > 4")
-        page.check("fieldset[data-choice=opcodes] input[value=trims]")
-        until(
-            page,
-            "() => [...document.querySelectorAll('.plot.offsets')].every(plot => plot.data.filter(t => "
-            "t.type === 'heatmap').length === 1)",
-        )
-        page.check("fieldset[data-choice=opcodes] input[value=all]")
-        until(
-            page,
-            "() => [...document.querySelectorAll('.plot.offsets')].every(plot => plot.data.filter(t => "
-            "t.type === 'heatmap').length === 3)",
-        )
-        page.check("fieldset[data-choice=axis] input[value='0 to 100 %']")
-        until(page, "() => document.querySelector('[data-plot=io-weighted]').layout.yaxis.range[1] === 101")
+def test_choices_redraw_their_plots_and_no_others(comparison):
+    page = comparison
+    page.check("fieldset[data-choice=density] input[value=trims]")
+    until(page, "() => document.querySelectorAll('.plot.latency')[3].data.length === 3")
+    page.check("fieldset[data-choice=density] input[value='reads and writes']")
+    until(page, "() => document.querySelectorAll('.plot.latency')[3].data.length > 4")
+    page.check("fieldset[data-choice=opcodes] input[value=trims]")
+    until(
+        page,
+        "() => [...document.querySelectorAll('.plot.offsets')].every(plot => plot.data.filter(t => "
+        "t.type === 'heatmap').length === 1)",
+    )
+    page.check("fieldset[data-choice=opcodes] input[value=all]")
+    until(
+        page,
+        "() => [...document.querySelectorAll('.plot.offsets')].every(plot => plot.data.filter(t => "
+        "t.type === 'heatmap').length === 3)",
+    )
+    page.check("fieldset[data-choice=axis] input[value='0 to 100 %']")
+    until(page, "() => document.querySelector('[data-plot=io-weighted]').layout.yaxis.range[1] === 101")
 
 
-def test_legends_details_and_links_answer_to_clicks(pages, open_page):
-    with open_page(pages["comparison"]) as page:
-        page.locator("[data-plot=io-weighted] .legendtoggle").nth(1).click(force=True)
-        until(
-            page,
-            "() => document.querySelector('[data-plot=io-weighted]').data.some(trace => trace.visible === "
-            "'legendonly')",
-        )
-        for part in page.query_selector_all("details"):
-            part.query_selector("summary").click()
-            assert part.evaluate("element => element.open")
-        assert page.is_visible("text=SN-calm")
-        for link in page.query_selector_all("nav a"):
-            target = link.get_attribute("href")
-            link.click()
-            assert page.query_selector(target) is not None
-            assert page.url.endswith(target)
+def test_legends_details_and_links_answer_to_clicks(comparison):
+    page = comparison
+    page.locator("[data-plot=io-weighted] .legendtoggle").nth(1).click(force=True)
+    until(
+        page,
+        "() => document.querySelector('[data-plot=io-weighted]').data.some(trace => trace.visible === "
+        "'legendonly')",
+    )
+    for part in page.query_selector_all("details"):
+        part.query_selector("summary").click()
+        assert part.evaluate("element => element.open")
+    assert page.is_visible("text=SN-calm")
+    for link in page.query_selector_all("nav a"):
+        target = link.get_attribute("href")
+        link.click()
+        assert page.query_selector(target) is not None
+        assert page.url.endswith(target)
 
 
-def test_a_zoom_in_time_on_one_drive_is_made_on_all(pages, open_page):
-    with open_page(pages["comparison"]) as page:
-        page.evaluate(
-            "() => Plotly.relayout(document.querySelector('.plot.latency'), "
-            "{ 'xaxis.range[0]': 20, 'xaxis.range[1]': 40 })"
-        )
-        until(
-            page,
-            """() => [...document.querySelectorAll('.plot.latency, .plot.offsets')]
-            .every(plot => plot.layout.xaxis.range[0] === 20 && plot.layout.xaxis.range[1] === 40)""",
-        )
+def test_a_zoom_in_time_on_one_drive_is_made_on_all(comparison):
+    page = comparison
+    page.evaluate(
+        "() => Plotly.relayout(document.querySelector('.plot.latency'), "
+        "{ 'xaxis.range[0]': 20, 'xaxis.range[1]': 40 })"
+    )
+    until(
+        page,
+        """() => [...document.querySelectorAll('.plot.latency, .plot.offsets')]
+        .every(plot => plot.layout.xaxis.range[0] === 20 && plot.layout.xaxis.range[1] === 40)""",
+    )
 
 
 def test_plots_follow_a_change_to_dark(pages, open_page):
@@ -176,8 +198,7 @@ def test_plots_follow_a_change_to_dark(pages, open_page):
         assert background == "rgb(20, 23, 27)"
 
 
-@pytest.mark.parametrize("width", [400, 800])
-@pytest.mark.parametrize("name", ["comparison", "report"])
+@pytest.mark.parametrize(("name", "width"), [("comparison", 400), ("report", 400), ("report", 800)])
 def test_nothing_is_wider_than_a_narrow_screen(pages, open_page, name, width):
     with open_page(pages[name], width=width) as page:
         assert page.evaluate("() => document.documentElement.scrollWidth") <= width

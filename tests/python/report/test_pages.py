@@ -100,6 +100,22 @@ def test_warnings_are_in_sight_with_their_remedies(text):
     assert "modelled drive in virtual time" in box
 
 
+def test_no_code_shows_through_the_text(text, scene):
+    for markup in (text, visible(write_report(scene[1][1]))):
+        said = re.sub(r"<style>.*?</style>|<[^>]*>", " ", markup, flags=re.DOTALL)
+        assert not re.search(r"[{}]|\bNone\b|\bnan\b|_ns\b|units\.|said\(", said)
+
+
+def test_a_drive_without_bursts_that_failed_ios_is_not_simply_recommended(tmp_path):
+    columns = scenes.workload(span_s=10)
+    original = scenes.write_original(tmp_path / "prod.rec", columns, scenes.ORIGINAL)
+    run = scenes.write_run(tmp_path / "a.rec", columns, scenes.Shape(400, errors=2), original)
+    text = visible(write_comparison([run], tmp_path / "out"))
+    assert "a shows no burst, but with reservations." in text
+    assert "2 I/Os failed." in text
+    assert "handles it" not in text
+
+
 def test_figures_and_tables_stand_beside_the_page(comparison, scene):
     figures = sorted(path.name for path in (comparison.parent / "figures").iterdir())
     assert figures == ["latency.png", "lateness.png", "offsets.png", "percentiles.png"]

@@ -9,6 +9,8 @@ import pytest
 from testdrive.report.axes import Axis, latency_axis, round_down, round_up
 from testdrive.report.distribution import lateness_curve, service_curve
 from testdrive.report.rasters import extent, latency_rasters, offset_rasters
+from testdrive.report.subject import subject
+from testdrive.report.view import look
 from testdrive.report.windows import P99_IOS_MIN, latency_lines, trim_lines, window_ns
 
 IOS = 5_000
@@ -192,3 +194,14 @@ def test_axes_end_at_round_steps_around_a_value(value):
     assert round_down(value) <= value * (1 + 1e-9)
     assert round_up(value) >= value * (1 - 1e-9)
     assert round_up(value) / round_down(value) <= 2.5 + 1e-9
+
+
+def test_a_page_that_would_be_too_large_gets_coarser_rasters_that_hold_every_io(recording, columns):
+    views = look([subject("a", "drive", 0, recording, {})])
+    whole = len(views.packed())
+    assert len(views.packed(limit_bytes=whole - 1)) < whole
+    coarser = views.coarser()
+    assert coarser.scales.time.cells * 2 == views.scales.time.cells
+    for name, raster in views.views[0].latency.items():
+        assert coarser.views[0].latency[name].sum() == raster.sum()
+    assert np.array_equal(coarser.scales.time.edges(), views.scales.time.edges()[::2])
