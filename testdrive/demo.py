@@ -27,7 +27,7 @@ _OWN = ("recordings", "figures", "tables", "index.html", "drive.img", _MARKER)
 _FILE_BYTES = 1 << 30
 #: The file runs in real time, so that it gets a part of the workload: the first burst of trims and what is
 #: around it.
-_FILE_FROM, _FILE_TO = "15s", "45s"
+FILE_WINDOW = ("15s", "45s")
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,14 @@ class DemoOutcome:
     left_out: list[str]
 
 
-def run_demo(output: Path, show: Show, sample: Path = SAMPLE, models: Sequence[str] = MODELS) -> DemoOutcome:
+def run_demo(
+    output: Path,
+    show: Show,
+    *,
+    sample: Path = SAMPLE,
+    models: Sequence[str] = MODELS,
+    window: tuple[str, str] = FILE_WINDOW,
+) -> DemoOutcome:
     """Replay the sample on every target of the demo and compare.
 
     Parameters
@@ -57,6 +64,8 @@ def run_demo(output: Path, show: Show, sample: Path = SAMPLE, models: Sequence[s
         The workload.
     models : sequence of str
         The modelled drives.
+    window : tuple of str
+        From when to when of the workload is replayed on the file, as durations.
 
     Raises
     ------
@@ -79,7 +88,7 @@ def run_demo(output: Path, show: Show, sample: Path = SAMPLE, models: Sequence[s
     if shortage:
         left_out.append(shortage)
     else:
-        results.append(_on_file(output, sample, show))
+        results.append(_on_file(output, sample, window, show))
     recordings = [result.target.recording for result in results if result.summary is not None]
     if not recordings:
         return DemoOutcome(None, [], results, left_out)
@@ -119,8 +128,8 @@ def _on_model(output: Path, sample: Path, model: str, show: Show) -> Result:
     return run_one(bound, target, RunOptions(), show)
 
 
-def _on_file(output: Path, sample: Path, show: Show) -> Result:
-    given = {"recording": sample, "prepare": "sequential", "from": _FILE_FROM, "to": _FILE_TO}
+def _on_file(output: Path, sample: Path, window: tuple[str, str], show: Show) -> Result:
+    given = {"recording": sample, "prepare": "sequential", "from": window[0], "to": window[1]}
     image = output / "drive.img"
     target = Target(f"file:{image}?size={_FILE_BYTES}", None, output / "recordings" / "file.rec")
     try:

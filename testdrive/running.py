@@ -14,7 +14,7 @@ from testdrive.plans import BoundPlan, Verdict, judge
 from testdrive.plans.judgement import metric_at
 from testdrive.progress import Display
 
-#: Makes the display for a drive, of which it gets the URI.
+#: Makes the display for a drive, of which it gets the URI without its options.
 Show = Callable[[str], Display]
 
 
@@ -81,7 +81,7 @@ def run_one(bound: BoundPlan, target: Target, options: RunOptions, show: Show) -
     result = Result(target)
     target.recording.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with show(target.uri) as display:
+        with show(target.uri.partition("?")[0]) as display:
             run_job(job, display)
     except TestdriveError as error:
         result.error = error

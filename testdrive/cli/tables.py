@@ -95,11 +95,9 @@ def comparison_table(rows: Sequence[Entry]) -> Table:
     return made
 
 
-def run_table(title: str, summary: Entry) -> Table:
+def run_table(title: str, summary: Entry) -> Group:
     """What came of one run: the figures that averages hide, and whether it was the same workload."""
-    made = Table(
-        box=None, show_header=False, pad_edge=False, title=title, title_justify="left", title_style="bold"
-    )
+    made = Table(box=None, show_header=False, pad_edge=False)
     made.add_column()
     made.add_column(justify="right")
     counts = summary.get("io_counts") or {}
@@ -113,9 +111,10 @@ def run_table(title: str, summary: Entry) -> Table:
         made.add_row(f"service {name.replace('_', '.')}", units.time(value))
     if metric_at(summary, "fidelity.verdict"):
         made.add_row("replay", words.code(metric_at(summary, "fidelity.verdict")))
-    for reason in metric_at(summary, "fidelity.reasons") or []:
-        made.add_row("", Text(_reason(reason), style="yellow"))
-    return made
+    reasons = metric_at(summary, "fidelity.reasons") or []
+    return Group(
+        Text(title, style="bold"), made, *(Text(f"  {_reason(reason)}", style="yellow") for reason in reasons)
+    )
 
 
 def outcome_line(outcome: Outcome) -> Text:
