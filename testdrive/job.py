@@ -98,6 +98,7 @@ class Job(_Part):
     output: Path
     record: bool | None = None
     io_timeout_s: PositiveFloat | None = None
+    segment_s: PositiveFloat | None = None
     on_error: Literal["stop", "continue"] | None = None
     phases: list[Phase] = Field(min_length=1)
 

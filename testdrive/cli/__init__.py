@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 from testdrive.errors import Interrupted, TestdriveError
+
+#: A defect of testdrive itself: none of the documented ends of a run, and not to be taken for one.
+DEFECT_STATUS = 70
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit status; what went wrong is one message on standard error.
 
-    With ``TESTDRIVE_DEBUG=1`` an error is raised with its traceback instead.
+    With ``TESTDRIVE_DEBUG=1`` the message is preceded by its traceback.
     """
     try:
         status = _run(sys.argv[1:] if arguments is None else list(arguments))
@@ -28,27 +32,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    debugging = bool(os.environ.get("TESTDRIVE_DEBUG"))
     try:
         return _invoke(arguments)
-    except TestdriveError as error:
-        if debugging:
-            raise
-        return _fail(str(error), error.exit_status)
     except BrokenPipeError:
         raise
-    except KeyboardInterrupt:
-        return _fail("interrupted", Interrupted.exit_status)
-    except OSError as error:
-        if debugging:
-            raise
+    except (Exception, KeyboardInterrupt) as error:
+        if os.environ.get("TESTDRIVE_DEBUG"):
+            traceback.print_exc()
+        message, status = _end(error)
+        print(f"error: {message}", file=sys.stderr)
+        return status
+
+
+def _end(error: BaseException) -> tuple[str, int]:
+    """What is said of an exception, and the status to end with."""
+    if isinstance(error, TestdriveError):
+        return str(error), error.exit_status
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted", Interrupted.exit_status
+    if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        return _fail(f"{place}{error.strerror or error}", TestdriveError.exit_status)
-    except Exception as error:
-        # Errors of usage are the framework's own classes, in some of its versions private ones.
-        if debugging or not hasattr(error, "format_message"):
-            raise
-        return _fail(_usage_message(error), TestdriveError.exit_status)
+        return f"{place}{error.strerror or error}", TestdriveError.exit_status
+    # Errors of usage are the framework's own classes, in some of its versions private ones.
+    if hasattr(error, "format_message"):
+        return _usage_message(error), TestdriveError.exit_status
+    what = f"{type(error).__name__}: {error}"
+    return f"{what}; this is a defect of testdrive, TESTDRIVE_DEBUG=1 shows where", DEFECT_STATUS
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -66,12 +75,7 @@ def _invoke(arguments: list[str]) -> int:
     return returned if isinstance(returned, int) else 0
 
 
-def _usage_message(error: Exception) -> str:
+def _usage_message(error: BaseException) -> str:
     message = str(error.format_message()).rstrip(".") if hasattr(error, "format_message") else str(error)
     context = getattr(error, "ctx", None)
     return f"{message}; see `{context.command_path if context else 'testdrive'} --help`"
-
-
-def _fail(message: str, status: int) -> int:
-    print(f"error: {message}", file=sys.stderr)
-    return status

@@ -12,7 +12,8 @@ from testdrive.cli import compare, demo, drives, importing, inspecting, plans, r
 
 EXIT_STATUSES = (
     "Exit status: 0 done; 1 the test ran and its verdict is fail; 2 usage, or an input that cannot be read;"
-    " 3 refused for safety; 4 the drive failed; 5 interrupted (what was recorded is kept and marked)."
+    " 3 refused for safety; 4 the drive failed; 5 interrupted (what was recorded is kept and marked);"
+    " 70 a defect of testdrive itself."
 )
 
 app = typer.Typer(

@@ -299,6 +299,21 @@ def test_every_option_is_documented(command: str, capsys: pytest.CaptureFixture[
     assert not {option for option in options if f"{option}" not in documentation}
 
 
+def test_a_defect_is_one_message_with_a_status_of_its_own_and_a_traceback_on_request(
+    run_recording: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> None:
+        raise ZeroDivisionError("division by zero")
+
+    monkeypatch.setattr("testdrive.metrics.summarize", fail)
+    assert main(["inspect", str(run_recording)]) == 70
+    message = "error: ZeroDivisionError: division by zero; this is a defect of testdrive"
+    assert capsys.readouterr().err.startswith(message)
+    monkeypatch.setenv("TESTDRIVE_DEBUG", "1")
+    assert main(["inspect", str(run_recording)]) == 70
+    assert "Traceback" in capsys.readouterr().err
+
+
 def test_help_needs_none_of_the_heavy_imports() -> None:
     code = (
         "import sys; from testdrive.cli import main; main(['--help']);"
