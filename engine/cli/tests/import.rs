@@ -113,7 +113,9 @@ fn what_cannot_be_imported_leaves_nothing_behind_and_exits_with_2() {
     let foreign = folder.write("foreign.bin", "\u{7f}ELF and so on");
     let damaged = folder.write("damaged.csv", "t,lat\n1,2\nx,3\n");
     let good = folder.write("good.txt", &trace(3));
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 10] = [
+        (&["/dev/null"], "name it with --format"),
+        (&["/dev/null", "--format", "csv", "--columns", "time_us=0"], "save it to a file first"),
         (&[&empty], "is empty"),
         (&[&foreign], "no format that is known"),
         (&["nothing.txt"], "cannot open nothing.txt"),

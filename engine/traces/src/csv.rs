@@ -57,6 +57,13 @@ impl Format for Csv {
             let message = "--events and --device do not fit CSV: its rows are what its columns say";
             return Err(TraceError::Usage(message.into()));
         }
+        if path.exists() && !path.is_file() {
+            let message = format!(
+                "{} is no regular file, and CSV is read twice: save it to a file first",
+                path.display()
+            );
+            return Err(TraceError::Usage(message));
+        }
         let mut table = Table::open(path, &options.columns)?;
         let mut earliest_ns: Option<i64> = None;
         while let Some(row) = table.next()? {

@@ -229,6 +229,15 @@ fn detect_one(path: &Path, head: &[u8]) -> Result<&'static dyn Format, TraceErro
 }
 
 fn read_head(path: &Path) -> Result<Vec<u8>, TraceError> {
+    // What is read of a pipe to look at it would be gone.
+    let metadata = std::fs::metadata(path).map_err(TraceError::io("open", path))?;
+    if !metadata.is_file() {
+        let message = format!(
+            "{} is no regular file, so its format cannot be found out: name it with --format",
+            path.display()
+        );
+        return Err(TraceError::Usage(message));
+    }
     let file = std::fs::File::open(path).map_err(TraceError::io("open", path))?;
     let mut head = Vec::new();
     file.take(HEAD_BYTES).read_to_end(&mut head).map_err(TraceError::io("read", path))?;

@@ -8,5 +8,6 @@ mod fuzz;
 mod limits;
 mod model;
 mod peers;
+mod real_text;
 mod support;
 mod trace_event;
