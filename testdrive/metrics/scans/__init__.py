@@ -10,14 +10,19 @@ import ibis
 
 from testdrive.manifest import TRIM
 from testdrive.metrics.scans.cells import CELL_NS, Cells, scan_cells
-from testdrive.metrics.scans.distribution import QUANTILES, Distribution, Distributions, distributions
+from testdrive.metrics.scans.distribution import (
+    QUANTILES,
+    RELATIVE_ERROR_MAX,
+    Distribution,
+    Distributions,
+    distributions,
+)
 from testdrive.metrics.scans.sample import Sample, take_sample
 from testdrive.metrics.scans.windows import Level, level
 from testdrive.recording import Arrays, Recording
 
 __all__ = [
     "CELL_NS",
-    "LATE_NS",
     "QUANTILES",
     "SHARE_THRESHOLDS_NS",
     "Cells",
@@ -40,8 +45,9 @@ SHARE_THRESHOLDS_NS: tuple[int, ...] = (
 #: (scans/trim_overlap.py).
 TRIM_BIN_NS = CELL_NS // 10
 
-#: An I/O that was submitted later than this counts as late in the fidelity certificate.
-LATE_NS = 1_000_000
+#: Up to this many I/Os every percentile is exact. Beyond, those of lateness and response time are read off
+#: buckets, to save two passes over the rows; those of the service time are exact always.
+EXACT_IOS_MAX = 20_000_000
 
 
 @dataclass(frozen=True)
@@ -150,13 +156,23 @@ class Scan:
         """Service times of the I/Os without an error."""
         return distributions(self.recording, self.ok_rows, "latency_ns", thresholds=SHARE_THRESHOLDS_NS)
 
+    @property
+    def exact(self) -> bool:
+        """Whether the recording is short enough for percentiles of every kind to be exact."""
+        return self.extent.ios <= EXACT_IOS_MAX
+
+    @property
+    def relative_error_max(self) -> float | None:
+        """The error of percentiles of lateness and response time, or None if they are exact."""
+        return None if self.exact else RELATIVE_ERROR_MAX
+
     @cached_property
     def lateness(self) -> Distribution:
-        """The lateness (``submit_ns - intended_ns``) of every I/O, exact at :data:`LATE_NS`."""
+        """The lateness (``submit_ns - intended_ns``) of every I/O, exact if :attr:`exact`."""
         rows = self.rows
         # Of all opcodes together: the fewer the groups, the faster the pass.
         rows = rows.select(opcode=ibis.literal(0), lateness_ns=rows.submit_ns - rows.intended_ns)
-        found = distributions(self.recording, rows, "lateness_ns", thresholds=[LATE_NS], weighted=False)
+        found = distributions(self.recording, rows, "lateness_ns", weighted=False, exact=self.exact)
         return found.whole
 
     @cached_property

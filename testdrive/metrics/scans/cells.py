@@ -15,7 +15,10 @@ from testdrive.recording import Arrays, Recording
 CELL_NS = 100_000_000
 CELLS_PER_S = 1_000_000_000 // CELL_NS
 
-_SUMMED = ("ios", "bytes", "latency_ns_sum", "lateness_ns_sum")
+#: An I/O that was submitted later than this counts as late.
+LATE_NS = 1_000_000
+
+_SUMMED = ("ios", "bytes", "latency_ns_sum", "lateness_ns_sum", "late_ios")
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,8 @@ class Cells:
 
     ``groups`` holds one row a combination: ``intended_cell``, ``submit_cell``, ``complete_cell`` (-1 without
     a completion), ``code`` (opcode), ``ok`` (completed without an error), ``ios``, ``bytes``,
-    ``latency_ns_sum``, ``latency_ns_max``, ``submit_ns_min``, ``lateness_ns_sum``. Cells are numbered from
-    ``first``; the dense arrays that the methods return run from there to ``last``.
+    ``latency_ns_sum``, ``latency_ns_max``, ``submit_ns_min``, ``lateness_ns_sum``, ``late_ios``. Cells are
+    numbered from ``first``; the dense arrays that the methods return run from there to ``last``.
     """
 
     groups: Arrays
@@ -97,6 +100,7 @@ def scan_cells(recording: Recording, rows: Any, first_ns: int, last_ns: int) -> 
             latency_ns_max=rows.latency_ns.max(),
             submit_ns_min=rows.submit_ns.min(),
             lateness_ns_sum=rows.lateness_ns.sum(),
+            late_ios=(rows.lateness_ns > LATE_NS).sum(),
         )
     )
     return Cells(groups, first_ns // CELL_NS, max(last_ns, first_ns) // CELL_NS)

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from testdrive.manifest import READ, WRITE
 from testdrive.recording import Arrays, Recording
 
-#: exp(1 / 130) - 1 = 0.77 %, below 1/128.
 _BUCKETS_PER_E = 130
+#: The relative width of a bucket: exp(1 / 130) - 1 = 0.77 %, below 1/128.
+RELATIVE_ERROR_MAX = 0.0078
 #: A key is a bucket times this, plus the opcode: one number is faster to group by than two.
 _KEY_STEP = 8
 
@@ -135,6 +136,7 @@ def distributions(
     *,
     thresholds: Iterable[int] = (),
     weighted: bool = True,
+    exact: bool = True,
 ) -> Distributions:
     """The distribution of column ``value`` for each opcode, exact at quantiles and thresholds.
 
@@ -148,6 +150,9 @@ def distributions(
         Where ``share_at`` and ``weighted_share_at`` have to be exact.
     weighted : bool
         Whether ``weighted_quantile`` has to be exact; it is meaningless where values are negative.
+    exact : bool
+        False leaves the second pass out: quantiles are then the greatest value of their bucket, at most
+        :data:`RELATIVE_ERROR_MAX` above the exact ones.
     """
     code, bucket = rows.opcode.cast("int64"), _bucket(rows[value])
     keyed = rows.select(code=code, value=rows[value], key=bucket * _KEY_STEP + code)
@@ -157,7 +162,7 @@ def distributions(
         )
     )
     coarse["code"], coarse["bucket"] = coarse["key"] % _KEY_STEP, coarse["key"] // _KEY_STEP
-    wanted = _wanted_keys(coarse, list(thresholds), weighted)
+    wanted = _wanted_keys(coarse, list(thresholds), weighted) if exact else []
     kept = ~np.isin(coarse["key"], wanted)
     parts = [(coarse["code"][kept], coarse["high"][kept], coarse["count"][kept], coarse["total"][kept])]
     if wanted:

@@ -8,6 +8,9 @@ import pytest
 from builders import scan_of
 
 from testdrive.metrics import (
+    fidelity,
+    response_time,
+    scans,
     stall_time,
     workload_depth,
     workload_footprint,
@@ -145,3 +148,29 @@ def test_an_io_that_reaches_into_a_slice_is_seen_there(monkeypatch):
     found = workload_depth.METRIC.values(scan_of({"submit_ns": submit, "latency_ns": latency}))
     assert found["workload.queue_depth"]["max"] == 2
     assert found["workload.queue_depth"]["p50"] == 1
+
+
+def test_percentiles_of_lateness_and_response_of_long_recordings_are_within_their_error(monkeypatch):
+    rng = np.random.default_rng(4)
+    n = 20_000
+    intended = np.arange(n) * 100_000
+    rows = {
+        "intended_ns": intended,
+        "submit_ns": intended + rng.lognormal(11, 2, n).astype(np.int64),
+        "latency_ns": rng.lognormal(12, 1, n).astype(np.int64),
+    }
+    exact_response, exact_late = (
+        metric.values(scan_of(rows)) for metric in (response_time.METRIC, fidelity.METRIC)
+    )
+    monkeypatch.setattr(scans, "EXACT_IOS_MAX", n - 1)
+    response, late = (metric.values(scan_of(rows)) for metric in (response_time.METRIC, fidelity.METRIC))
+    error = response["response_relative_error_max"]
+    assert error == late["fidelity.lateness_relative_error_max"] == pytest.approx(1 / 128, rel=0.01)
+    assert exact_response["response_relative_error_max"] is None
+    for name, value in exact_response["response_percentiles_ns"]["io_weighted"].items():
+        found = response["response_percentiles_ns"]["io_weighted"][name]
+        assert found is value is None or value <= found <= value * (1 + error)
+    for name in ("p50", "p99", "p99_9", "max"):
+        value, found = (values[f"fidelity.lateness_{name}_ns"] for values in (exact_late, late))
+        assert value <= found <= value * (1 + error)
+    assert late["fidelity.late_share_over_1ms"] == exact_late["fidelity.late_share_over_1ms"]
