@@ -27,6 +27,9 @@ pub struct Job {
     /// What an I/O error does.
     #[serde(default)]
     pub on_error: OnError,
+    /// How old a segment of the recording gets: the most that a crash can lose.
+    #[serde(default = "default_segment_s")]
+    pub segment_s: f64,
     /// What to do, in order.
     pub phases: Vec<PhaseJob>,
 }
@@ -259,6 +262,9 @@ fn yes() -> bool {
 fn default_io_timeout_s() -> f64 {
     30.0
 }
+fn default_segment_s() -> f64 {
+    30.0
+}
 fn default_prepare_block_bytes() -> u64 {
     128 << 10
 }
@@ -306,6 +312,12 @@ impl Job {
             job.io_timeout_s > 0.0 && job.io_timeout_s.is_finite(),
             "io_timeout_s",
             job.io_timeout_s,
+            "a time above 0",
+        )?;
+        check(
+            job.segment_s > 0.0 && job.segment_s.is_finite(),
+            "segment_s",
+            job.segment_s,
             "a time above 0",
         )?;
         job.phases.iter().try_for_each(PhaseJob::validate)?;

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use std::sync::atomic::AtomicUsize;
 use std::sync::Mutex;
 use std::thread;
+use std::time::Duration;
 use testdrive_core::{Command, Histogram, IoRecord, LbaMode, Opcode, OpcodeCounts, Placement};
 use testdrive_drives::{Access, Clock, Consent, Target};
 use testdrive_recording::{
@@ -71,8 +72,10 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
         .map(|(job, recording)| PhasePlan { job, recording: recording.as_ref() })
         .collect();
     let submitters = plans.iter().map(|plan| plan.submitters(&target)).max().unwrap_or(1);
+    let segment_age = Duration::from_secs_f64(job.segment_s);
+    let limits = WriterLimits { segment_age, ..WriterLimits::default() };
     let writer = match job.record {
-        true => Some(RecordingWriter::create(&job.output, manifest.clone(), WriterLimits::default())?),
+        true => Some(RecordingWriter::create(&job.output, manifest.clone(), limits)?),
         false => None,
     };
     let phases = job.phases.iter().map(phase_name).collect();
