@@ -118,7 +118,8 @@ def percentiles_figure(views: Views) -> Figure | None:
     right.set_title("latency-weighted", loc="left")
     for panel in (left, right):
         panel.set_xlabel("service time of all I/Os without an error")
-    left.legend(loc="lower right", fontsize="small")
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small", frameon=False)
     return figure
 
 
@@ -186,7 +187,15 @@ def _draw_latency(panel: Axes, view: View, views: Views) -> None:
         panel.plot(
             middle, view.lines.p99_ns / 1e9, color="#7a5200", linewidth=0.7, linestyle=":", label="p99"
         )
-    panel.plot(middle, view.lines.mean_ns / 1e9, color="black", linewidth=1.0, label="mean")
+    panel.plot(
+        middle,
+        view.lines.mean_ns / 1e9,
+        color="black",
+        linewidth=1.0,
+        marker=".",
+        markersize=1.5,
+        label="mean",
+    )
     panel.set_yscale("log")
     panel.set_ylim(scales.latency.low / 1e9, scales.latency.high / 1e9)
     panel.yaxis.set_major_formatter(EngFormatter("s"))
@@ -203,7 +212,7 @@ def _draw_trims(panel: Axes, view: View, views: Views) -> None:
         panel.stairs(view.trims.trimmed_bytes, edges, color=ink, fill=True)
     panel.set_ylim(0, max(most, 1) * 1.05)
     panel.yaxis.set_major_formatter(EngFormatter("B"))
-    panel.set_ylabel(f"trimmed\neach {views.scales.window_words}")
+    panel.set_ylabel("trimmed")
 
 
 def _draw_curves(panel: Axes, curves: list[tuple[View, Curve, NDArray[np.float64]]], *, nines: bool) -> None:
@@ -225,7 +234,8 @@ def _draw_curves(panel: Axes, curves: list[tuple[View, Curve, NDArray[np.float64
         panel.set_yticks(
             [-np.log10(1 - share) for share in _NINES], [f"{share * 100:.6g} %" for share in _NINES]
         )
-        panel.set_ylim(bottom=0)
+        # Up to the highest point drawn: the ticks above it would take the room for nothing.
+        panel.set_ylim(0, max(panel.dataLim.y1, 2) * 1.02)
     else:
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
         panel.set_ylim(0, 101)

@@ -16,7 +16,7 @@ CODES = {
     "too_few_samples": "too few I/Os",
     "too_few_blocks": "run too short",
     "too_short": "run too short",
-    "closed_loop": "no schedule to be late against",
+    "closed_loop": "no schedule",
     "not_a_replay": "not a replay",
     "no_span": "run too short",
     "no_overwrites": "none",

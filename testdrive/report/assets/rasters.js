@@ -55,6 +55,16 @@ function densityTrace(data, subject, opcodes, narrow) {
   };
 }
 
+// A line between windows, and a dot for a window with nothing on either side, which a line would not show.
+function lineTraces(data, values, name, ink, width, dash) {
+  const line = lineTrace(data, values, name, ink, width, dash);
+  const alone = line.x.map((_, index) => index).filter((index) =>
+    line.y[index] !== null && (line.y[index - 1] ?? null) === null && (line.y[index + 1] ?? null) === null);
+  if (alone.length === 0) return [line];
+  const dots = { ...line, mode: "markers", showlegend: false, marker: { color: ink, size: width + 2.5 } };
+  return [line, { ...dots, x: alone.map((index) => line.x[index]), y: alone.map((index) => line.y[index]) }];
+}
+
 function lineTrace(data, values, name, ink, width, dash) {
   const step = data.scales.window_ns / 1e9;
   return {
@@ -71,9 +81,9 @@ function latencyFigure(data, element, choices) {
   if (choices.density === "reads and writes") {
     const each = data.scales.window_words;
     traces.push(
-      lineTrace(data, subject.lines.max, `max of each ${each}`, colour("line-max"), 1, "solid"),
-      subject.has_p99 && lineTrace(data, subject.lines.p99, "p99", colour("line-p99"), 1.4, "dot"),
-      lineTrace(data, subject.lines.mean, "mean", colour("line-mean"), 1.8, "solid"),
+      ...lineTraces(data, subject.lines.max, `max of each ${each}`, colour("line-max"), 1, "solid"),
+      ...(subject.has_p99 ? lineTraces(data, subject.lines.p99, "p99", colour("line-p99"), 1.4, "dot") : []),
+      ...lineTraces(data, subject.lines.mean, "mean", colour("line-mean"), 1.8, "solid"),
     );
   }
   const layout = baseLayout(element);
