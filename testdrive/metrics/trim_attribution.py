@@ -55,7 +55,7 @@ def compute(scan: Scan) -> Values:
         "trim_attribution.excess_share_code": None if largest else "no_burst",
         "trim_attribution.bursts": bursts,
         "trim_attribution.near_trims_time_share": _time_share(scan),
-        **correlation(trimmed_bytes, level.log_latency),
+        **correlation(trimmed_bytes[: len(level.ios)], level.log_latency),
         "trim_attribution.streams": streams,
         "trim_attribution.single_stream": len(streams) == 1 if streams is not None else None,
         "trim_attribution.streams_code": None if streams is not None else NOT_RECORDED,

@@ -1,8 +1,9 @@
 """The level of latency over time: ln of the mean latency in windows of 100 ms, and the bursts in it.
 
-The windows are the cells of :mod:`testdrive.metrics.scans.cells`, joined until they hold at least
-:data:`WINDOW_IOS_MIN` reads and writes; every cell then has the level of the window that it belongs to. All
-arrays run over cells, so that "the next second" is always the next ten entries, whatever the windows.
+They run to the last submission. The windows are the cells of :mod:`testdrive.metrics.scans.cells`, joined
+until they hold at least :data:`WINDOW_IOS_MIN` reads and writes; every cell then has the level of the window
+that it belongs to. All arrays run over cells, so that "the next second" is always the next ten entries,
+whatever the windows.
 """
 
 from __future__ import annotations
@@ -70,13 +71,15 @@ class Level:
 def level(cells: Cells) -> Level | None:
     """The level of a recording over time, or None if no read or write completed without an error."""
     chosen = cells.chosen((READ, WRITE), ok=True)
-    ios: Ints = cells.series("ios", "submit_cell", chosen)
-    if not ios.sum():
+    if not cells.groups["ios"][chosen].sum():
         return None
-    total: Ints = cells.series("latency_ns_sum", "submit_cell", chosen)
+    # After the last submission nothing is left that could show whether the drive has recovered.
+    n = int(cells.groups["submit_cell"].max()) - cells.first + 1
+    ios: Ints = cells.series("ios", "submit_cell", chosen)[:n]
+    total: Ints = cells.series("latency_ns_sum", "submit_cell", chosen)[:n]
     log_latency = np.log(np.maximum(_joined_means(ios, total), 1.0))
-    idle = cells.series("ios", "complete_cell", chosen) == 0
-    age = oldest_age_ns(cells.series("submit_ns_min", "complete_cell", chosen), cells.first)
+    idle = cells.series("ios", "complete_cell", chosen)[:n] == 0
+    age = oldest_age_ns(cells.series("submit_ns_min", "complete_cell", chosen), cells.first)[:n]
     # An I/O known to take longer than its age says as much about a stall: the greater of the two counts.
     log_latency = np.where(idle, np.maximum(log_latency, np.log(np.maximum(age, 1.0))), log_latency)
     low, high = thresholds(log_latency)

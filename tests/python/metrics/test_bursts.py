@@ -118,6 +118,16 @@ def test_a_closed_loop_that_stops_for_three_seconds_is_a_burst_of_three_seconds(
     assert found["baseline_latency_ns"] == 100_000
 
 
+def test_a_stall_that_begins_with_the_last_io_is_a_peak_and_not_a_burst():
+    latency = np.full(100_000, 100_000)
+    latency[-1] = 3 * SECOND_NS
+    submit = np.concatenate(([0], np.cumsum(latency)[:-1]))
+    found = METRIC.values(scan_of({"submit_ns": submit, "latency_ns": latency, "opcode": 0}))
+    assert found["recovery_code"] == "no_burst"
+    assert found["baseline_latency_ns"] == 100_000
+    assert found["peak_latency_ns"] == 3 * SECOND_NS
+
+
 @pytest.mark.parametrize(("calm_seconds", "code"), [(29, "unstable"), (31, None)])
 def test_a_drive_that_is_calm_for_less_than_half_of_the_time_is_unstable(calm_seconds, code):
     columns = steady(60)
