@@ -217,10 +217,11 @@ def _draw_trims(panel: Axes, view: View, views: Views) -> None:
 
 def _draw_curves(panel: Axes, curves: list[tuple[View, Curve, NDArray[np.float64]]], *, nines: bool) -> None:
     for view, curve, share in curves:
-        kept = share < 1 if nines else np.ones(len(share), bool)
-        height = -np.log10(1 - share[kept]) if nines else share[kept] * 100
+        # The last point, 100 %, has no place among the nines: it is drawn half an I/O short of it.
+        top = max(1 - 0.5 / curve.ios, float(share[-2]) if len(share) > 1 else 0.0)
+        height = -np.log10(1 - np.minimum(share, min(top, 1 - 1e-12))) if nines else share * 100
         panel.step(
-            np.maximum(curve.value_ns[kept], 1) / 1e9,
+            np.maximum(curve.value_ns, 1) / 1e9,
             height,
             where="post",
             color=view.subject.ink.light,

@@ -220,4 +220,5 @@ def _curve_payload(curve: Curve | None) -> dict[str, Any] | None:
         "io_share": [float(f"{share:.10g}") for share in curve.io_share],
         "time_share": [float(f"{share:.10g}") for share in curve.time_share],
         "supported_share": curve.supported_share,
+        "ios": curve.ios,
     }

@@ -10,13 +10,14 @@ function percentWords(share) {
   return `${Number((share * 100).toPrecision(9))} %`;
 }
 
-// The last point of a distribution is 100 %, which the nines axis does not have: it is cut there.
-function curvePoints(values, shares, onNines) {
+// The last point of a distribution is 100 %, which the nines axis does not have. It is drawn half an I/O short of it:
+// left out, the slowest I/Os would be missing from the plot.
+function curvePoints(values, shares, onNines, ios) {
   const points = { x: [], y: [], share: [] };
   for (let index = 0; index < values.length; index += 1) {
-    if (onNines && shares[index] >= 1) break;
+    const top = Math.max(1 - 0.5 / ios, index > 0 ? shares[index - 1] : 0);
     points.x.push(Math.max(values[index], 1) / 1e9);
-    points.y.push(onNines ? nines(shares[index]) : shares[index] * 100);
+    points.y.push(onNines ? nines(shares[index] >= 1 ? Math.min(top, 1 - 1e-12) : shares[index]) : shares[index] * 100);
     points.share.push(percentWords(shares[index]));
   }
   return points;
@@ -24,7 +25,7 @@ function curvePoints(values, shares, onNines) {
 
 // Beyond the percentile that the number of I/Os supports the line is faint: what is there rests on too few of them.
 function curveTraces(subject, curve, shares, onNines, supported, noun) {
-  const points = curvePoints(curve.value, shares, onNines);
+  const points = curvePoints(curve.value, shares, onNines, curve.ios);
   const limit = onNines ? nines(supported) : supported * 100;
   let split = points.y.findIndex((value) => value > limit);
   if (split < 0) split = points.y.length;

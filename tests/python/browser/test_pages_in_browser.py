@@ -135,6 +135,19 @@ def test_a_raster_in_the_page_holds_every_io_and_hover_tells_its_count(pages, op
         assert f"{found['count']} I/Os" in page.text_content(".plot.latency .hoverlayer")
 
 
+def test_the_slowest_io_is_on_the_nines_axis_too(comparison):
+    found = comparison.evaluate(
+        """() => { const { data } = document.querySelector('[data-plot=io-weighted]');
+        const calm = data.filter(trace => trace.name === 'calm' && trace.x.length > 0);
+        const last = calm[calm.length - 1];
+        return { x: last.x[last.x.length - 1], share: last.customdata[last.customdata.length - 1] }; }"""
+    )
+    assert found["share"] == "100 %"
+    columns = scenes.workload()
+    slowest = scenes.latencies_ns(scenes.SHAPES["calm"], columns["intended_ns"]).max()
+    assert found["x"] == pytest.approx(slowest / 1e9, rel=1e-6)
+
+
 def test_choices_redraw_their_plots_and_no_others(comparison):
     page = comparison
     page.check("fieldset[data-choice=density] input[value=trims]")
