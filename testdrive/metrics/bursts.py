@@ -50,7 +50,7 @@ def compute(scan: Scan) -> Values:
         "recovery_more_than_ns": None,
         "level_before_burst_ns": None,
         "recovery_code": None if largest else _code_without_burst(scan, level),
-        "calm_share": float(level.calm.mean()),
+        "calm_share": level.calm_share,
         "calm_below_ns": float(np.exp(level.low)),
         "burst_above_ns": float(np.exp(level.high)),
         "bursts": bursts,
@@ -63,7 +63,7 @@ def compute(scan: Scan) -> Values:
 
 def _baseline(level: Level) -> tuple[float | None, str | None]:
     baseline_ns = level.mean_ns(level.calm)
-    if baseline_ns is None or level.calm.mean() < 0.5:
+    if baseline_ns is None or level.calm_share < 0.5:
         return None, "unstable"
     return baseline_ns, None
 

@@ -108,7 +108,8 @@ def correlation(trimmed_bytes: NDArray[Any], log_latency: NDArray[np.float64]) -
     if n < _SHORTEST_S * CELLS_PER_S:
         return {key: None, f"{key}_code": "too_short"}
     trims = trimmed_bytes - trimmed_bytes.mean()
-    latency = log_latency - log_latency.mean()
+    # Idle windows say nothing: they get the mean, which adds nothing to a correlation.
+    latency = np.nan_to_num(log_latency - np.nanmean(log_latency))
     scale = float(np.sqrt((trims**2).sum() * (latency**2).sum()))
     if scale <= 1e-12 * n:
         return {key: None, f"{key}_code": "constant"}

@@ -76,6 +76,11 @@ def whole_seconds(series: NDArray[Any], seconds: int = 1) -> NDArray[Any]:
     return result
 
 
+def busiest_second(series: NDArray[Any]) -> int:
+    """The greatest sum of a second, counted from the first cell; here a part of one at the end takes part."""
+    return int(np.add.reduceat(series, np.arange(0, len(series), CELLS_PER_S)).max())
+
+
 def scan_cells(recording: Recording, rows: Any, first_ns: int, last_ns: int) -> Cells:
     """Count the rows in cells. ``first_ns`` is the first arrival or submission, ``last_ns`` the last
     event.

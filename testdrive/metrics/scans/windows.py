@@ -39,9 +39,9 @@ class Burst:
 class Level:
     """The level over time and what is derived from it.
 
-    ``log_latency`` is x_k for each cell (ln of ns); ``low`` and ``high`` are the thresholds in the same unit;
-    ``calm`` marks the cells at most at ``low``; ``ios`` and ``latency_ns_sum`` are of the reads and writes
-    submitted in a cell.
+    ``log_latency`` is x_k for each cell (ln of ns), NaN where the drive was idle for a second or longer;
+    ``low`` and ``high`` are the thresholds in the same unit; ``calm`` marks the cells at most at ``low``;
+    ``ios`` and ``latency_ns_sum`` are of the reads and writes submitted in a cell.
     """
 
     first_cell: int
@@ -57,6 +57,11 @@ class Level:
         """Which cells are at most at the low threshold."""
         result: NDArray[np.bool_] = self.log_latency <= self.low
         return result
+
+    @property
+    def calm_share(self) -> float:
+        """The share of the cells in which the drive was not idle that are calm."""
+        return float(self.calm.sum() / np.isfinite(self.log_latency).sum())
 
     def mean_ns(self, cells: NDArray[np.bool_] | slice) -> float | None:
         """The mean latency of the reads and writes submitted in some cells; None if there are none."""
@@ -78,12 +83,35 @@ def level(cells: Cells) -> Level | None:
     ios: Ints = cells.series("ios", "submit_cell", chosen)[:n]
     total: Ints = cells.series("latency_ns_sum", "submit_cell", chosen)[:n]
     log_latency = np.log(np.maximum(_joined_means(ios, total), 1.0))
-    idle = cells.series("ios", "complete_cell", chosen)[:n] == 0
+    none_completes = cells.series("ios", "complete_cell", chosen)[:n] == 0
     age = oldest_age_ns(cells.series("submit_ns_min", "complete_cell", chosen), cells.first)[:n]
     # An I/O known to take longer than its age says as much about a stall: the greater of the two counts.
-    log_latency = np.where(idle, np.maximum(log_latency, np.log(np.maximum(age, 1.0))), log_latency)
+    stalled = np.maximum(log_latency, np.log(np.maximum(age, 1.0)))
+    log_latency = np.where(none_completes, stalled, log_latency)
+    log_latency[_idle((ios == 0) & none_completes & (age == 0))] = np.nan
     low, high = thresholds(log_latency)
-    return Level(cells.first, log_latency, low, high, ios, total, tuple(find_bursts(log_latency, low, high)))
+    bursts = [burst for burst in find_bursts(log_latency, low, high) if _holds_ios(cells, chosen, burst)]
+    return Level(cells.first, log_latency, low, high, ios, total, tuple(bursts))
+
+
+def _idle(empty: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The cells in runs of at least a second in which there was nothing for the drive to do.
+
+    Shorter pauses belong to a sparse workload, whose windows span them.
+    """
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], empty, [False])).astype(np.int8)))
+    starts, lengths = edges[::2], np.diff(edges)[::2]
+    idle = np.zeros(len(empty), bool)
+    for start, length in zip(starts, lengths, strict=True):
+        idle[start : start + length] = length >= CELLS_PER_S
+    return idle
+
+
+def _holds_ios(cells: Cells, chosen: NDArray[np.bool_], burst: Burst) -> bool:
+    """Whether a read or write was outstanding in a burst: without one, nobody felt it."""
+    submit, complete = cells.groups["submit_cell"] - cells.first, cells.groups["complete_cell"] - cells.first
+    before_end = burst.end is None or submit < burst.end
+    return bool((chosen & (complete >= burst.onset) & before_end).any())
 
 
 def _joined_means(ios: Ints, total: Ints) -> Floats:
@@ -127,6 +155,9 @@ def thresholds(log_latency: Floats) -> tuple[float, float]:
     blocks = [log_latency[start : start + width] for start in range(0, len(log_latency), width)]
     if len(blocks) > 1 and len(blocks[-1]) < width / 2:
         blocks.pop()
+    busy = [block[np.isfinite(block)] for block in blocks]
+    # If idle time leaves nothing of the blocks, what was cut off is all there is.
+    blocks = [block for block in busy if len(block)] or [log_latency[np.isfinite(log_latency)]]
     medians = np.sort([float(np.median(block)) for block in blocks])
     reference = float(medians[rank(200_000, len(medians)) - 1])
     near = log_latency[np.abs(log_latency - reference) <= np.log(_CALM_RATIO)]

@@ -161,6 +161,39 @@ def test_sparse_ios_are_joined_into_windows_of_at_least_twenty():
     assert found["baseline_latency_ns"] == pytest.approx(1_800_000, rel=0.01)
 
 
+def test_idle_time_between_groups_of_slow_ios_is_no_burst():
+    # Thirty I/Os at once every five seconds, as a journal's commits; some groups are five times slower.
+    group = np.repeat(np.arange(20), 30)
+    columns = {
+        "submit_ns": group * 5 * SECOND_NS + np.tile(np.arange(30), 20) * 1_000_000,
+        "latency_ns": np.where(group % 4 == 3, 500_000, 100_000),
+        "opcode": 1,
+    }
+    found = METRIC.values(scan_of(columns))
+    assert found["bursts"] == []
+    assert found["recovery_code"] == "no_burst"
+    assert found["baseline_latency_ns"] == 100_000
+    assert found["calm_share"] == 0.75
+
+
+def test_a_burst_ends_when_the_drive_is_left_alone():
+    columns = steady(60)
+    second = columns["submit_ns"] // SECOND_NS
+    columns["latency_ns"][(second >= 30) & (second < 35)] = 10_000_000
+    kept = (second < 35) | (second >= 50)
+    (burst,) = METRIC.values(scan_of({name: values[kept] for name, values in columns.items()}))["bursts"]
+    assert burst["recovery_ns"] == pytest.approx(5 * SECOND_NS, abs=200_000_000)
+
+
+def test_a_sparse_workload_can_have_a_burst():
+    columns = steady(120, rate_per_s=5)
+    slow = (columns["submit_ns"] >= 60 * SECOND_NS) & (columns["submit_ns"] < 80 * SECOND_NS)
+    columns["latency_ns"][slow] = 20_000_000
+    (burst,) = METRIC.values(scan_of(columns))["bursts"]
+    assert burst["onset_ns"] == pytest.approx(60 * SECOND_NS, abs=2 * SECOND_NS)
+    assert burst["recovery_ns"] == pytest.approx(20 * SECOND_NS, abs=3 * SECOND_NS)
+
+
 def test_lateness_that_does_not_grow_is_not_saturation():
     columns = steady(60)
     columns["intended_ns"] = np.maximum(columns["submit_ns"] - 300_000_000, 0)
