@@ -1,10 +1,10 @@
 """Rates of the workload: IOPS and throughput, burstiness, and the mix of reads, writes and trims over time.
 
 All are of arrivals (``intended_ns``), failed or not. Seconds are counted from the first 100 ms cell; a part
-of one at the end is left out of peaks and dispersion. The mean rates are over the time from the first to the
-last event, so one I/O at a single instant has none (code ``no_span``). The index of dispersion is the
-variance of the counts over their mean: 1 for Poisson arrivals, more for bursts; it needs two intervals. No
-I/Os: ``no_ios``.
+of one at the end counts for the peak, not for burstiness (``burstiness_code`` ``too_short`` under two
+seconds). The mean rates are over the time from the first to the last event, so one I/O at a single instant
+has none (code ``no_span``). The index of dispersion is the variance of the counts over their mean: 1 for
+Poisson arrivals, more for bursts; it needs two intervals. No I/Os: ``no_ios``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from testdrive.manifest import opcode_name
 from testdrive.metrics.metric import NO_IOS, Metric, Values
 from testdrive.metrics.scans import CELL_NS, Scan
-from testdrive.metrics.scans.cells import whole_seconds
+from testdrive.metrics.scans.cells import busiest_second, whole_seconds
 
 #: The mix over time has at most this many intervals, each a whole number of seconds.
 MIX_INTERVALS_MAX = 300
@@ -36,18 +36,17 @@ def compute(scan: Scan) -> Values:
     return {
         "workload.span_ns": round(span_s * 1e9),
         "workload.iops_mean": extent.ios / span_s if span_s else None,
-        "workload.iops_peak_1s": int(per_second.max()) if len(per_second) else None,
+        "workload.iops_peak_1s": busiest_second(ios),
         "workload.throughput_bytes_per_s_mean": int(size.sum()) / span_s if span_s else None,
-        "workload.throughput_bytes_per_s_peak_1s": int(whole_seconds(size).max())
-        if len(per_second)
-        else None,
+        "workload.throughput_bytes_per_s_peak_1s": busiest_second(size),
         "workload.burstiness": {
             "peak_to_mean_1s": _peak_to_mean(per_second),
             "index_of_dispersion_1s": _dispersion(per_second),
             "index_of_dispersion_10s": _dispersion(whole_seconds(ios, 10)),
         },
         "workload.mix_over_time": _mix(scan),
-        "workload.rates_code": None if len(per_second) else "no_span" if not span_s else "too_short",
+        "workload.rates_code": None if span_s else "no_span",
+        "workload.burstiness_code": None if len(per_second) > 1 else "too_short",
     }
 
 
@@ -89,6 +88,7 @@ METRIC = Metric(
         "workload.burstiness",
         "workload.mix_over_time",
         "workload.rates_code",
+        "workload.burstiness_code",
     ),
     (),
     compute,

@@ -202,6 +202,14 @@ def test_rates_burstiness_and_mix_of_a_workload_of_bursts():
     assert sum(mix["bytes"]["write"]) == 1501 * 8192
 
 
+def test_the_busiest_second_may_be_the_one_that_the_recording_ends_in():
+    submit = np.concatenate((np.arange(10) * 100_000_000, SECOND_NS + np.arange(50)))
+    found = workload_rates.METRIC.values(scan_of({"submit_ns": submit, "length_bytes": 512}))
+    assert found["workload.iops_peak_1s"] == 50
+    assert found["workload.throughput_bytes_per_s_peak_1s"] == 50 * 512
+    assert found["workload.burstiness_code"] == "too_short"
+
+
 def test_interarrival_times():
     gaps = np.tile([100, 300], 200)
     found = workload_interarrival.METRIC.values(scan_of({"intended_ns": np.cumsum(gaps)[::-1]}))
