@@ -42,7 +42,7 @@ check: install ## format, lint, types and the fast tests
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(CARGO) test --workspace --locked --quiet --lib
-	$(BIN)/pytest --quiet -m "not slow"
+	$(BIN)/pytest --quiet -m "not slow" --ignore tests/python/browser
 
 .PHONY: bench
 bench: install ## measure testdrive itself, with fio beside it
