@@ -9,6 +9,7 @@ from builders import scan_of
 from reference_drives import DRIVES, Drive, series
 
 from testdrive.metrics.bursts import METRIC
+from testdrive.metrics.scans.windows import thresholds
 
 SECOND_NS = 1_000_000_000
 
@@ -107,14 +108,14 @@ def test_an_isolated_spike_higher_than_every_burst_does_not_change_the_recovery(
 def test_a_closed_loop_that_stops_for_three_seconds_is_a_burst_of_three_seconds():
     # Queue depth 1: one I/O takes 3 s, and nothing starts or completes meanwhile.
     latency = np.full(100_000, 100_000)
-    latency[50_000] = 3 * SECOND_NS
+    latency[50_500] = 3 * SECOND_NS
     submit = np.concatenate(([0], np.cumsum(latency)[:-1]))
     found = METRIC.values(scan_of({"submit_ns": submit, "latency_ns": latency, "opcode": 0}))
     (burst,) = found["bursts"]
     assert burst["onset_ns"] == pytest.approx(5 * SECOND_NS, abs=200_000_000)
     assert burst["recovery_ns"] == pytest.approx(3 * SECOND_NS, abs=200_000_000)
     assert burst["peak_latency_ns"] == 3 * SECOND_NS
-    assert burst["peak_time_ns"] == 5 * SECOND_NS
+    assert burst["peak_time_ns"] == 5_050_000_000
     assert found["baseline_latency_ns"] == 100_000
 
 
@@ -192,6 +193,23 @@ def test_a_sparse_workload_can_have_a_burst():
     (burst,) = METRIC.values(scan_of(columns))["bursts"]
     assert burst["onset_ns"] == pytest.approx(60 * SECOND_NS, abs=2 * SECOND_NS)
     assert burst["recovery_ns"] == pytest.approx(20 * SECOND_NS, abs=3 * SECOND_NS)
+
+
+def test_the_thresholds_rise_with_the_spread_of_the_calm_level():
+    # Uniform within a factor of exp(0.4): three and six deviations are more than ln 1.5 and ln 3.
+    log_latency = 14 + np.tile(np.linspace(-0.4, 0.4, 50), 4)
+    reference = 14.0
+    spread = 1.4826 * np.median(np.abs(log_latency - reference))
+    assert 3 * spread > np.log(1.5)
+    assert 6 * spread > np.log(3)
+    assert thresholds(log_latency) == pytest.approx((reference + 3 * spread, reference + 6 * spread))
+    assert thresholds(np.full(200, 14.0)) == pytest.approx((14 + np.log(1.5), 14 + np.log(3)))
+
+
+def test_the_spread_is_that_of_the_windows_near_the_calm_level():
+    # A third of the time is a factor of ten higher; it says nothing about how far calm windows spread.
+    log_latency = np.concatenate((np.full(200, 14.0), np.full(100, 14 + np.log(10))))
+    assert thresholds(log_latency) == pytest.approx((14 + np.log(1.5), 14 + np.log(3)))
 
 
 def test_lateness_that_does_not_grow_is_not_saturation():
