@@ -86,9 +86,9 @@ def comparison_table(rows: Sequence[Entry]) -> Table:
         late = row.get("service_p99_9_ns")
         made.add_row(
             str(row["name"]),
-            words.baseline(dict(row)),
+            _baseline(row),
             units.time(row["peak_latency_ns"]),
-            words.recovery(dict(row)),
+            _recovery(row),
             units.time(late) if late is not None else words.code(row.get("service_p99_9_code")),
             _fidelity(row.get("fidelity_verdict"), str(row.get("role"))),
         )
@@ -127,6 +127,20 @@ def outcome_line(outcome: Outcome) -> Text:
 def _or_code(summary: Entry, key: str, code: str) -> str:
     value = summary.get(key)
     return units.time(value) if value is not None else words.code(summary.get(code))
+
+
+def _baseline(row: Entry) -> str:
+    # Where it never recovered, the next but one cell says so; it need not be said twice.
+    short = {"never_recovered": "absent", "unstable": "unstable"}
+    return short.get(str(row.get("baseline_code"))) or words.baseline(dict(row))
+
+
+def _recovery(row: Entry) -> str:
+    code = row.get("recovery_code")
+    if code == "never_recovered":
+        limit_ns = row.get("recovery_at_least_ns")
+        return "never" if limit_ns is None else f"never, > {units.time(limit_ns)}"
+    return "saturated" if code == "saturated" else words.recovery(dict(row))
 
 
 def _fidelity(verdict: object, role: str) -> str:

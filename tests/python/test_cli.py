@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
@@ -297,6 +298,42 @@ def test_every_option_is_documented(command: str, capsys: pytest.CaptureFixture[
     options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
     documentation = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
     assert not {option for option in options if f"{option}" not in documentation}
+
+
+def test_the_table_that_decides_fits_80_columns_whatever_came_of_the_drives() -> None:
+    from rich.console import Console
+
+    from testdrive.cli.tables import comparison_table
+
+    codes: list[tuple[str | None, str | None]] = [
+        (None, None),
+        (None, "no_burst"),
+        (None, "saturated"),
+        ("unstable", None),
+        ("never_recovered", "never_recovered"),
+        ("not_recorded", "not_recorded"),
+    ]
+    rows = [
+        {
+            "name": "consumer-dramless",
+            "role": "drive",
+            "baseline_latency_ns": None if baseline else 123_456_789,
+            "baseline_code": baseline,
+            "peak_latency_ns": 123_456_789,
+            "recovery_ns": None if recovery else 12_345_678_901,
+            "recovery_code": recovery,
+            "recovery_at_least_ns": 123_000_000_000,
+            "service_p99_9_ns": 123_456_789,
+            "fidelity_verdict": "not_faithful",
+        }
+        for baseline, recovery in codes
+    ]
+    console = Console(width=200, file=io.StringIO())
+    console.print(comparison_table(rows))
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    assert "never, > 123 s" in console.file.getvalue()
 
 
 def test_a_defect_is_one_message_with_a_status_of_its_own_and_a_traceback_on_request(
