@@ -130,15 +130,17 @@ def _or_code(summary: Entry, key: str, code: str) -> str:
 
 
 def _baseline(row: Entry) -> str:
-    # Where it never recovered, the next but one cell says so; it need not be said twice.
-    short = {"never_recovered": "absent", "unstable": "unstable"}
-    return short.get(str(row.get("baseline_code"))) or words.baseline(dict(row))
+    value_ns, code = row["baseline_latency_ns"], row.get("baseline_code")
+    if value_ns is not None:
+        return units.time(value_ns)
+    # Every other reason stands under recovery too, where there is room for it.
+    return "unstable" if code == "unstable" else "absent"
 
 
 def _recovery(row: Entry) -> str:
     code = row.get("recovery_code")
     if code == "never_recovered":
-        limit_ns = row.get("recovery_at_least_ns")
+        limit_ns = row.get("recovery_more_than_ns")
         return "never" if limit_ns is None else f"never, > {units.time(limit_ns)}"
     return "saturated" if code == "saturated" else words.recovery(dict(row))
 

@@ -322,7 +322,7 @@ def test_the_table_that_decides_fits_80_columns_whatever_came_of_the_drives() ->
             "peak_latency_ns": 123_456_789,
             "recovery_ns": None if recovery else 12_345_678_901,
             "recovery_code": recovery,
-            "recovery_at_least_ns": 123_000_000_000,
+            "recovery_more_than_ns": 123_000_000_000,
             "service_p99_9_ns": 123_456_789,
             "fidelity_verdict": "not_faithful",
         }
