@@ -1,10 +1,10 @@
 //! `testdrive-engine run`: a job in, progress out, a recording on disk.
 
-use crate::lines::tell_line;
+use crate::lines::{tell_line, try_tell_line};
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
 use testdrive_runner::{run, Event, Job, Outcome, RunError};
 
@@ -21,7 +21,12 @@ pub fn main(args: &RunArgs) -> ExitCode {
     let outcome = read_job(args).and_then(|text| {
         let job = Job::parse(&text)?;
         let signal = watch_signals()?;
-        run(&job, &signal, &mut |event| tell_line(&event))
+        run(&job, &signal, &mut |event| {
+            if try_tell_line(&event).is_err() {
+                // A run that nobody watches must not go on writing to a drive.
+                signal.store(signal_hook::consts::SIGPIPE as usize, Ordering::Relaxed);
+            }
+        })
     });
     let status = match &outcome {
         Ok(outcome) => outcome.exit_status(),

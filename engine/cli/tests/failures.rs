@@ -102,6 +102,20 @@ fn a_signal_closes_the_recording_and_leaves_with_5() {
 }
 
 #[test]
+fn an_engine_whose_caller_is_gone_stops_by_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, uri, output) = file_and_output(folder.path(), 1 << 20);
+    let mut engine = Engine::start(&endless(&uri, &output));
+    engine.wait_for_ios(100);
+    let Engine { mut child, lines } = engine;
+    drop(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(5));
+    let manifest = Recording::open(&output).unwrap().manifest;
+    assert_eq!(manifest.status, Status::Interrupted);
+    assert!(manifest.status_reason.unwrap().contains("whoever asked"));
+}
+
+#[test]
 fn a_killed_engine_leaves_every_closed_segment_and_the_recording_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("a.rec");

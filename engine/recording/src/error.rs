@@ -30,12 +30,14 @@ pub enum RecordingError {
         supported: u64,
     },
     /// A file of it cannot be read as what it should be.
-    #[error("{path} is damaged: {reason}; the other segments of the recording can still be read once this file is moved away")]
+    #[error("{path} is damaged: {reason}; {remedy}")]
     Damaged {
         /// The file.
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
+        /// What can be done.
+        remedy: &'static str,
     },
     /// The system refused.
     #[error("cannot {action} {path}: {source}")]
@@ -72,6 +74,12 @@ impl RecordingError {
 
     /// A file whose content is not what it should be.
     pub(crate) fn damaged(path: &Path, reason: impl std::fmt::Display) -> RecordingError {
-        RecordingError::Damaged { path: path.to_path_buf(), reason: reason.to_string() }
+        let is_segment = path.extension().is_some_and(|extension| extension == "parquet");
+        let remedy = if is_segment {
+            "move this file away, and the recording's other segments can be read"
+        } else {
+            "restore it from a copy of the recording"
+        };
+        RecordingError::Damaged { path: path.to_path_buf(), reason: reason.to_string(), remedy }
     }
 }

@@ -18,6 +18,7 @@ mod plan;
 mod recorder;
 mod run;
 mod source;
+mod spawn;
 mod stop;
 mod submission;
 mod synthetic;

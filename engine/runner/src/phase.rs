@@ -8,6 +8,7 @@ use crate::gates::DepthMeter;
 use crate::job::{OnError, PhaseJob};
 use crate::plan::{lba_map, write_data, PhasePlan};
 use crate::recorder::{Live, RowQueue};
+use crate::spawn::Borrower;
 use crate::submission::{Primed, Submission, Submitted};
 use crate::synthetic::Synthetic;
 use crate::watch::Watch;
@@ -16,10 +17,11 @@ use rtrb::Producer;
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::Duration;
 use testdrive_core::{Histogram, IoRecord};
 use testdrive_drives::{Clock, NullDrive, QueueOptions, Target};
+use testdrive_recording::Status;
 
 /// How often the watch looks for the end and for signals.
 const WATCH_INTERVAL: Duration = Duration::from_millis(20);
@@ -150,55 +152,92 @@ fn run_submitters<S: Primed>(
     let planned_ios = plan.planned_ios(identity.capacity_bytes);
     let rows: Vec<RowQueue<'_>> = (0..submitters).map(|index| row_end(producers, index, context)).collect();
     let stop = &context.shared.stop;
+    let submission = Submission { plan, options, line: &line, context, submitters };
     let (submitted, fed) = thread::scope(|scope| {
         let feeder = feeding.feeder.map(|(feeder, feeds)| scope.spawn(move || feeder.run(feeds, stop)));
-        let submission = Submission { plan, options, line: &line, context, submitters };
-        let ends = feeding.sources.into_iter().zip(rows);
-        let handles: Vec<_> = match target {
-            Target::Sim(drive) => {
-                // A model has one queue, so its phases have one submitter.
-                let mut drive = Some(drive);
-                let spawn = |(source, rows)| {
-                    let drive = drive.take()?;
-                    Some(scope.spawn(move || Some(submission.run(&mut **drive, source, rows))))
-                };
-                ends.filter_map(spawn).collect()
-            }
-            Target::Null(identity) => {
-                let identity = &*identity;
-                let spawn = |(source, rows)| {
-                    scope.spawn(move || {
-                        let mut drive = NullDrive::new(identity.clone(), options.clock, options.depth);
-                        Some(submission.run(&mut drive, source, rows))
-                    })
-                };
-                ends.map(spawn).collect()
-            }
-            Target::Device { device, engine, .. } => {
-                let spawn = |(source, rows)| {
-                    let (device, engine) = (device.clone(), *engine);
-                    scope.spawn(move || submission.run_device(device, engine, source, rows))
-                };
-                ends.map(spawn).collect()
-            }
-        };
-        let mut watch = Watch::new(context, &line, planned_ios, plan.planned_ns());
-        while !handles.iter().all(ScopedJoinHandle::is_finished) {
-            thread::sleep(WATCH_INTERVAL);
-            watch.look(tell);
-        }
-        watch.tell_progress(tell);
-        let mut submitted = Vec::with_capacity(submitters);
-        for handle in handles {
-            submitted.extend(handle.join().expect("a submitter panicked"));
+        // SAFETY: the threads are dropped at the end of this block or of `watch_over`, and all that they borrow lives beyond it.
+        let threads = unsafe { start(target, submission, feeding.sources, rows) };
+        let submitted = threads.map(|threads| {
+            let watch = Watch::new(context, &line, planned_ios, plan.planned_ns());
+            watch_over(threads, watch, tell)
+        });
+        if submitted.is_err() {
+            stop.request(Status::Failed, "a submitter could not be started");
         }
         (submitted, feeder.map(|handle| handle.join().expect("the feeder panicked")))
     });
     if let Some(error) = line.error.lock().expect("no holder of this lock panics").take() {
         return Err(error);
     }
+    let submitted =
+        submitted.map_err(|error| RunError::internal(format!("cannot start a thread: {error}")))?;
     let accounting = fed.transpose()?.unwrap_or_default();
-    Ok(merge(submitted, accounting, line.start_ns.load(Ordering::Acquire), producers))
+    Ok(merge(
+        submitted.into_iter().flatten().collect(),
+        accounting,
+        line.start_ns.load(Ordering::Acquire),
+        producers,
+    ))
+}
+
+/// A submitter's thread: what it brings back is absent where it could not open its queue.
+type SubmitterThread<'a> = Borrower<Option<Submitted<'a>>>;
+
+/// Starts a thread for each source on queues of the target.
+///
+/// # Safety
+/// As for [`Borrower::spawn`]: the threads must be dropped while the arguments' borrows are alive.
+unsafe fn start<'a, S: Primed + 'a>(
+    target: &mut Target,
+    submission: Submission<'a>,
+    sources: Vec<S>,
+    rows: Vec<RowQueue<'a>>,
+) -> std::io::Result<Vec<SubmitterThread<'a>>> {
+    let mut threads = Vec::with_capacity(sources.len());
+    let mut ends = sources.into_iter().zip(rows);
+    match target {
+        Target::Sim(drive) => {
+            // A model has one queue, so its phases have one submitter.
+            let (source, rows) = ends.next().expect("a phase has a submitter");
+            let body = move || Some(submission.run(&mut **drive, source, rows));
+            // SAFETY: passed on to the caller.
+            threads.push(unsafe { Borrower::spawn("submitter", body) }?);
+        }
+        Target::Null(identity) => {
+            for (source, rows) in ends {
+                let (identity, options) = (identity.clone(), submission.options);
+                let body = move || {
+                    let mut drive = NullDrive::new(identity, options.clock, options.depth);
+                    Some(submission.run(&mut drive, source, rows))
+                };
+                // SAFETY: passed on to the caller.
+                threads.push(unsafe { Borrower::spawn("submitter", body) }?);
+            }
+        }
+        Target::Device { device, engine, .. } => {
+            for (source, rows) in ends {
+                let (device, engine) = (device.clone(), *engine);
+                let body = move || submission.run_device(device, engine, source, rows);
+                // SAFETY: passed on to the caller.
+                threads.push(unsafe { Borrower::spawn("submitter", body) }?);
+            }
+        }
+    }
+    Ok(threads)
+}
+
+/// Tells progress and passes signals on until every submitter is done.
+fn watch_over<'a>(
+    mut threads: Vec<SubmitterThread<'a>>,
+    mut watch: Watch<'_>,
+    tell: &mut dyn FnMut(Event),
+) -> Vec<Option<Submitted<'a>>> {
+    while !threads.iter_mut().all(Borrower::is_done) {
+        thread::sleep(WATCH_INTERVAL);
+        watch.look(tell);
+    }
+    watch.tell_progress(tell);
+    threads.into_iter().map(Borrower::join).collect()
 }
 
 /// Adds up what the submitters did, and takes their ends of the recorder's queues back for the next phase.

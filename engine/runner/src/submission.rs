@@ -6,6 +6,7 @@ use crate::phase::{PhaseContext, StartLine};
 use crate::plan::PhasePlan;
 use crate::recorder::RowQueue;
 use crate::source::Source;
+use crate::spawn::Verdict;
 use crate::synthetic::Synthetic;
 use crate::worker::{Orders, Report, Worker};
 use serde_json::{Map, Value};
@@ -48,6 +49,12 @@ pub struct Submitted<'a> {
     pub end_ns: i64,
     /// What the drive's path did.
     pub settings: Map<String, Value>,
+}
+
+impl Verdict for Option<Submitted<'_>> {
+    fn is_stuck(&self) -> bool {
+        self.as_ref().is_some_and(|submitted| submitted.report.unanswered > 0)
+    }
 }
 
 /// What every submitter of a phase is told.

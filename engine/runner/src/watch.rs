@@ -49,8 +49,7 @@ impl<'a> Watch<'a> {
     pub fn look(&mut self, tell: &mut dyn FnMut(Event)) {
         let signal = self.context.signal.load(Ordering::Relaxed);
         if signal != 0 {
-            let name = if signal == libc::SIGINT as usize { "SIGINT" } else { "SIGTERM" };
-            self.context.shared.stop.request(Status::Interrupted, format!("stopped by {name}"));
+            self.context.shared.stop.request(Status::Interrupted, interruption(signal));
         }
         if self.told.elapsed() >= PROGRESS_INTERVAL {
             self.tell_progress(tell);
@@ -95,5 +94,16 @@ impl<'a> Watch<'a> {
             lateness_max_ns: live.lateness_max_ns,
         }));
         self.last = (now_ns, ios, bytes);
+    }
+}
+
+/// Why a run is stopped by a signal, in words.
+fn interruption(signal: usize) -> &'static str {
+    const SIGINT: usize = libc::SIGINT as usize;
+    const SIGPIPE: usize = libc::SIGPIPE as usize;
+    match signal {
+        SIGINT => "stopped by SIGINT",
+        SIGPIPE => "stopped because whoever asked for the run is gone",
+        _ => "stopped by SIGTERM",
     }
 }

@@ -96,6 +96,8 @@ pub struct Report {
     pub intended_ns: Option<(i64, i64)>,
     /// First and last submission.
     pub submitted_ns: Option<(i64, i64)>,
+    /// I/Os that were given up: the kernel still has them.
+    pub unanswered: u64,
     /// When the source had nothing decoded though it had not ended.
     pub starved: u64,
     /// When the recorder's queue was full, so that the loop had to wait.
@@ -321,12 +323,12 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         let wait = match next {
             Next::Now => Wait::No,
             Next::Starved => {
-                self.report.starved += 1;
                 if self.virtual_time {
                     // Virtual time stands still while the host decodes, or the outcome would depend on the host's speed.
                     std::thread::yield_now();
                     return Ok(());
                 }
+                self.report.starved += 1;
                 Wait::Until(self.drive.now_ns() + STARVED_WAIT_NS)
             }
             Next::At(due_ns) => Wait::Until(self.bounded(due_ns)),
@@ -413,6 +415,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         for slot in self.slots.iter().filter(|slot| slot.busy) {
             self.rows.push(&row(slot, NO_COMPLETION, libc::ETIMEDOUT, self.orders.phase));
             self.shared.errors.fetch_add(1, Ordering::Relaxed);
+            self.report.unanswered += 1;
         }
     }
 }
