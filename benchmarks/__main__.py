@@ -1,0 +1,131 @@
+"""The command: which benchmarks, how much, and where the figures go."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks import (
+    documents,
+    engine,
+    inspecting,
+    iops,
+    machine,
+    places,
+    recorded_bytes,
+    timed_replay,
+)
+from benchmarks.errors import BenchmarkError
+from benchmarks.section import Section
+from benchmarks.sizes import FULL, QUICK, SMALLEST, Sizes
+
+BENCHMARKS = {
+    "a": iops.measure,
+    "b": timed_replay.measure,
+    "c": recorded_bytes.measure,
+    "d": inspecting.measure,
+}
+LOAD_MAX = 0.5
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run benchmarks; the exit status is 0, or 1 when they could not run."""
+    options = _parser().parse_args(arguments)
+    _end_in_good_order()
+    command = shlex.join(["python", "-m", "benchmarks", *(sys.argv[1:] if arguments is None else arguments)])
+    try:
+        return _measure(options, command)
+    except BenchmarkError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", default="a,b,c,d", help="which benchmarks, as letters: a,b,c,d")
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument("--quick", dest="sizes", action="store_const", const=QUICK, default=FULL)
+    amount.add_argument("--smallest", dest="sizes", action="store_const", const=SMALLEST)
+    parser.add_argument("--output", type=Path, default=Path("bench-out"), help="where the JSON goes")
+    parser.add_argument("--scratch", type=Path, default=Path("/dev/shm"), help="where recordings and logs go")
+    parser.add_argument("--write-docs", action="store_true", help="put the tables into docs/benchmarks.md")
+    return parser
+
+
+def _end_in_good_order() -> None:
+    """Turn the signals that end a process at once into an orderly end, which removes what was made."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: sys.exit(128 + number))
+
+
+def _measure(options: argparse.Namespace, command: str) -> int:
+    sizes: Sizes = options.sizes
+    letters = options.only.split(",")
+    unknown = [letter for letter in letters if letter not in BENCHMARKS]
+    if unknown:
+        print(
+            f"error: there is no benchmark {unknown[0]!r}; choose from {', '.join(BENCHMARKS)}",
+            file=sys.stderr,
+        )
+        return 1
+    host = machine.look(engine.find())
+    print(host.sentence())
+    written: dict[str, list[str]] = {}
+    with places.scratch(options.scratch, sizes.scratch_bytes) as scratch:
+        engine.refuse_debug_build(scratch)
+        report: dict[str, Any] = {
+            "command": command,
+            "sizes": sizes.name,
+            "machine": host.json(),
+            "sections": {},
+        }
+        for letter in letters:
+            noise = machine.Noise()
+            if noise.load_average > LOAD_MAX * host.cpus:
+                print(
+                    f"warning: the load average is {noise.load_average:.1f}: other work makes figures worse"
+                )
+            section = BENCHMARKS[letter](sizes, scratch)
+            entry, lines = _findings(section, noise, host, command)
+            report["sections"][letter] = entry
+            written[letter] = lines
+            print(f"\n## ({letter}) {section.title}\n", *lines, sep="\n", flush=True)
+    options.output.mkdir(parents=True, exist_ok=True)
+    figures = options.output / "benchmarks.json"
+    figures.write_text(json.dumps(report, indent=1) + "\n")
+    print(f"\nfigures: {figures}")
+    if options.write_docs:
+        documents.write(written)
+        print(f"tables: {documents.DOCUMENT}")
+    return 0
+
+
+def _findings(
+    section: Section, noise: machine.Noise, host: machine.Machine, command: str
+) -> tuple[dict[str, object], list[str]]:
+    """A section for programs and for people, with when and on what it was measured."""
+    around = noise.json()
+    when = datetime.datetime.now(datetime.UTC)
+    facts = (
+        f"`{command}`, {when:%Y-%m-%d %H:%M} UTC, {around['elapsed_s']:.0f} s: {host.sentence()}."
+        f" Load average {around['load_average_at_start']:.2f} at the start;"
+        f" the hypervisor kept {around['stolen_share']:.1%} of the CPU time."
+    )
+    entry: dict[str, object] = {
+        "title": section.title,
+        "measured_at": when.isoformat(timespec="seconds"),
+        "noise": around,
+        "figures": section.figures,
+        "targets": [vars(target) for target in section.targets],
+    }
+    return entry, [facts, "", *section.lines()]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""How much is measured: everything, a quick look, or the least that still runs every line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What is measured, and how often: in rounds, so that the machine's moods meet all alike."""
+
+    name: str
+    iops_rounds: int
+    iops_seconds: float
+    loop_bytes: int
+    replay_rounds: int
+    replay_seconds: float
+    recorded_ios: tuple[int, ...]
+    logged_ios: tuple[int, int]
+    inspect_rows: tuple[int, ...]
+    inspect_rounds: int
+    scratch_bytes: int
+
+
+FULL = Sizes(
+    name="full",
+    iops_rounds=5,
+    iops_seconds=2.0,
+    loop_bytes=2 * GIB,
+    replay_rounds=3,
+    replay_seconds=4.0,
+    recorded_ios=(1_000_000, 10_000_000, 50_000_000),
+    logged_ios=(1_000_000, 10_000_000),
+    inspect_rows=(10_000_000, 100_000_000),
+    inspect_rounds=2,
+    scratch_bytes=6 * GIB,
+)
+QUICK = Sizes(
+    name="quick",
+    iops_rounds=3,
+    iops_seconds=0.5,
+    loop_bytes=256 * MIB,
+    replay_rounds=1,
+    replay_seconds=1.0,
+    recorded_ios=(1_000_000, 5_000_000),
+    logged_ios=(100_000, 1_000_000),
+    inspect_rows=(1_000_000, 5_000_000),
+    inspect_rounds=1,
+    scratch_bytes=2 * GIB,
+)
+SMALLEST = Sizes(
+    name="smallest",
+    iops_rounds=2,
+    iops_seconds=0.1,
+    loop_bytes=16 * MIB,
+    replay_rounds=1,
+    replay_seconds=0.1,
+    recorded_ios=(10_000, 50_000),
+    logged_ios=(10_000, 200_000),
+    inspect_rows=(20_000,),
+    inspect_rounds=1,
+    scratch_bytes=GIB // 2,
+)

@@ -1,0 +1,246 @@
+"""The benchmarks at their smallest size: they run, what they say makes sense, and they leave nothing behind.
+
+No figure is compared with a limit: a machine that runs tests is no machine to measure on.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import missing, require
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(CHECKOUT))
+
+from benchmarks import child, documents, engine, places, schedules  # noqa: E402
+from benchmarks.errors import BenchmarkError  # noqa: E402
+from benchmarks.section import Section, Table, Target  # noqa: E402
+from benchmarks.spread import Spread, alternate  # noqa: E402
+
+
+def command(letter: str, tmp_path: Path) -> list[str]:
+    places_of_output = ["--scratch", str(tmp_path), "--output", str(tmp_path / "out")]
+    return [sys.executable, "-m", "benchmarks", "--smallest", "--only", letter, *places_of_output]
+
+
+def require_both() -> None:
+    """Skip where fio or the engine is not there."""
+    require("fio")
+    try:
+        engine.find()
+    except BenchmarkError:
+        missing("the engine's release build")
+
+
+def run_smallest(letter: str, tmp_path: Path) -> tuple[dict[str, Any], str]:
+    require_both()
+    done = subprocess.run(
+        command(letter, tmp_path), cwd=CHECKOUT, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    report = json.loads((tmp_path / "out" / "benchmarks.json").read_text())
+    assert report["machine"]["fio_version"].startswith("fio-")
+    assert report["machine"]["kernel"] in done.stdout
+    section: dict[str, Any] = report["sections"][letter]
+    for target in section["targets"]:
+        assert f"| {target['what']}" in done.stdout
+    return section, done.stdout
+
+
+@pytest.mark.slow
+def test_iops_are_measured_beside_fio_with_ratios_of_the_same_rounds(tmp_path: Path) -> None:
+    section, _ = run_smallest("a", tmp_path)
+    figures = section["figures"]["null"]
+    recorded = figures["iops"]["testdrive, every I/O recorded"]["values"]
+    plain = figures["iops"]["testdrive, not recording"]["values"]
+    assert all(value > 1_000 for spread in figures["iops"].values() for value in spread["values"])
+    assert all(value > 0 for spread in figures["cpu_us_per_io"].values() for value in spread["values"])
+    ratios = figures["iops_ratios"]["recording / not recording"]["values"]
+    assert ratios == pytest.approx([one / other for one, other in zip(recorded, plain, strict=True)])
+    assert ("loop" in section["figures"]) == places.can_make_loop_devices()
+
+
+@pytest.mark.slow
+def test_seven_schedules_are_replayed_on_two_paths_by_both_tools(tmp_path: Path) -> None:
+    section, _ = run_smallest("b", tmp_path)
+    assert len(schedules.NAMES) == 7
+    assert len(section["figures"]) == 14
+    for name, figures in section["figures"].items():
+        # A replay that did not keep time at all, by either tool, would be over at once.
+        assert figures["drift"]["min"] > -0.5, name
+        assert figures["fio_drift"]["min"] > -0.5, name
+        for late_us in figures["lateness_us"]:
+            assert 0 <= late_us["p50"] <= late_us["p99"] <= late_us["max"], name
+
+
+@pytest.mark.slow
+def test_bytes_are_those_of_disk_and_memory(tmp_path: Path) -> None:
+    section, _ = run_smallest("c", tmp_path)
+    assert all(1 < taken < 100 for taken in section["figures"]["disk_bytes_per_io"].values())
+    memory = section["figures"]["memory"]
+    # fio keeps its logs in memory: three entries of some dozen bytes for each I/O.
+    assert 30 < memory["fio_bytes_per_io"] < 500
+    assert 20 < memory["fio_log_bytes_per_io"] < 200
+
+
+@pytest.mark.slow
+def test_inspect_is_measured_beside_one_pass_over_the_same_rows(tmp_path: Path) -> None:
+    section, said = run_smallest("d", tmp_path)
+    (figures,) = section["figures"].values()
+    assert figures["inspect_s"]["min"] > figures["one_pass_s"]["min"] > 0
+    assert figures["rss_peak_bytes"]["min"] > 10 << 20
+    assert "| 20,000 |" in said
+
+
+@pytest.mark.slow
+def test_a_benchmark_that_is_ended_removes_what_it_made(tmp_path: Path) -> None:
+    require_both()
+    process = subprocess.Popen(command("b", tmp_path), cwd=CHECKOUT, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("testdrive-bench-*/replay.img")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.terminate()
+    assert process.wait(timeout=60) == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
+
+
+def backing_file(name: str) -> str | None:
+    path = Path("/sys/block", name, "loop", "backing_file")
+    return path.read_text().strip() if path.exists() else None
+
+
+def test_a_loop_device_goes_with_its_block_even_when_that_fails(tmp_path: Path) -> None:
+    if not places.can_make_loop_devices():
+        pytest.skip("making loop devices needs root")
+    file = places.filled_file(tmp_path / "image", 1 << 20)
+    used: list[str] = []
+
+    def use_and_fail() -> None:
+        with places.loop_device(file) as device:
+            used.append(device.name)
+            assert backing_file(device.name) == str(file)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        use_and_fail()
+    assert backing_file(used[0]) != str(file)
+
+
+def test_what_a_killed_benchmark_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
+    left = tmp_path / f"testdrive-bench-{ended.stdout.strip()}"
+    left.mkdir()
+    alive = tmp_path / f"testdrive-bench-{os.getppid()}"
+    alive.mkdir()
+    with places.scratch(tmp_path, 0) as scratch:
+        assert scratch.is_dir()
+        assert not left.exists()
+    assert list(tmp_path.iterdir()) == [alive]
+
+
+def test_too_little_room_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    with pytest.raises(BenchmarkError, match="--scratch"), places.scratch(tmp_path, 1 << 60):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_debug_build_is_refused(tmp_path: Path) -> None:
+    program = tmp_path / "engine"
+    program.write_text(
+        f"#!{sys.executable}\n"
+        "import json, pathlib, sys\n"
+        "if '--version' in sys.argv: sys.exit(print('engine 1'))\n"
+        "output = pathlib.Path(json.load(sys.stdin)['output'])\n"
+        "output.mkdir()\n"
+        "(output / 'manifest.json').write_text(json.dumps({'tool': {'build': 'debug'}}))\n"
+        "print(json.dumps({'event': 'progress', 'elapsed_ns': 1}))\n"
+        "print(json.dumps({'event': 'finished', 'counts': {'ios': 1}}))\n"
+    )
+    program.chmod(0o755)
+    require("fio")
+    environment = os.environ | {"TESTDRIVE_ENGINE": str(program)}
+    done = subprocess.run(
+        command("a", tmp_path), cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "debug build" in done.stderr
+    assert "make install" in done.stderr
+
+
+def test_a_child_is_measured_and_its_failure_told() -> None:
+    program = "block = bytearray(300 << 20); block[::4096] = b'x' * (len(block) // 4096); print('ok')"
+    ended = child.run([sys.executable, "-c", program], timeout_s=60)
+    assert ended.output == "ok\n"
+    assert 300 << 20 < ended.rss_peak_bytes < 400 << 20
+    assert 0 < ended.cpu_s < 60
+    with pytest.raises(BenchmarkError, match="ended with status 1: no luck"):
+        child.run([sys.executable, "-c", "import sys; sys.exit('no luck')"], timeout_s=60)
+    with pytest.raises(BenchmarkError, match="was killed after"):
+        child.run(["sleep", "60"], timeout_s=0.1)
+
+
+def test_ratios_are_taken_round_by_round() -> None:
+    ratio = Spread([2.0, 8.0, 30.0]) / Spread([1.0, 2.0, 10.0])
+    assert (ratio.min, ratio.median, ratio.max) == (2.0, 3.0, 4.0)
+    assert ratio.text(1) == "3.0 (2.0..4.0)"
+    assert Spread([1.5]).text(2, " s") == "1.50 s"
+
+
+def test_contenders_run_in_turns_forwards_and_backwards() -> None:
+    order: list[str] = []
+    contenders = {name: lambda name=name: order.append(name) for name in "abc"}
+    samples = alternate(contenders, 2)
+    assert order == list("abccba")
+    assert all(len(runs) == 2 for runs in samples.values())
+
+
+@pytest.mark.parametrize("name", schedules.NAMES)
+def test_a_schedule_has_the_times_that_its_name_says(name: str) -> None:
+    rows = list(schedules.rows(name, 0.1))
+    times_ns = [row[0] for row in rows]
+    assert times_ns == sorted(times_ns)
+    assert times_ns[-1] - times_ns[0] < 100_000_000
+    expected = {
+        "every 1 ms": 100,
+        "every 100 us": 1_000,
+        "every 10 us": 10_000,
+        "every 5 us": 20_000,
+        "32 at once, every 1 ms": 3_200,
+    }
+    assert len(rows) == expected.get(name, len(rows))
+    if name.startswith("Poisson"):
+        assert 9_500 < len(rows) < 10_500
+    if name == schedules.SAMPLE_NAME:
+        assert {"write", "trim"} <= {row[1] for row in schedules.rows(name, 1.0)}
+
+
+def test_the_document_keeps_its_words_and_gets_the_tables(tmp_path: Path) -> None:
+    document = tmp_path / "benchmarks.md"
+    document.write_text("before\n<!-- measured: a -->\nold\n<!-- end: a -->\nafter\n")
+    section = Section("a", "t", ["How."], [Table("T", ["x"], [["1"]])], [Target("w", "1", "2", False)])
+    documents.write({"a": section.lines()}, document)
+    text = document.read_text()
+    assert text.startswith("before\n<!-- measured: a -->\n\nHow.\n\n**T**\n")
+    assert text.endswith("\n\n<!-- end: a -->\nafter\n")
+    assert "| w      | 1      | 2        | **no**  |" in text
+    assert "old" not in text
+    with pytest.raises(BenchmarkError, match="measured: b"):
+        documents.write({"b": []}, document)
+
+
+def test_the_document_has_a_place_for_every_benchmark(tmp_path: Path) -> None:
+    copy = tmp_path / "benchmarks.md"
+    copy.write_text(documents.DOCUMENT.read_text())
+    documents.write({letter: ["found"] for letter in "abcd"}, copy)
+    assert copy.read_text().count("found") >= 4
