@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import sys
 from pathlib import Path
 
-from benchmarks import engine, fio, places
+from benchmarks import child, engine, fio, places
 from benchmarks.schedules import SAMPLE
 from benchmarks.section import Section, Table, Target
 from benchmarks.sizes import MIB, Sizes
@@ -78,10 +80,12 @@ def _measure_memory(sizes: Sizes, scratch: Path, section: Section) -> None:
 def _measure_disk(sizes: Sizes, scratch: Path, section: Section) -> None:
     ios = sizes.recorded_ios[0]
     output = scratch / "c.rec"
-    disk = {}
+    disk: dict[str, float] = {}
+    columns: dict[str, dict[str, float]] = {}
 
     def take(name: str, run: engine.Run) -> None:
         disk[name] = places.allocated_bytes(output) / run.ios
+        columns[name] = {column: taken / run.ios for column, taken in _column_bytes(output).items()}
         places.remove(output)
 
     take("4 KiB random read, null path", engine.synthetic("null:", output, ios=ios))
@@ -97,7 +101,9 @@ def _measure_disk(sizes: Sizes, scratch: Path, section: Section) -> None:
     rows = [[name, f"{taken:.1f}", f"{taken / fio_bytes:.2f}"] for name, taken in disk.items()]
     rows.append(["fio's logs, 4 KiB random read, null engine", f"{fio_bytes:.1f}", "1"])
     section.tables.append(Table("Disk", ["", "bytes for each I/O", "of fio's logs"], rows))
+    section.tables.append(_columns_table(columns))
     section.figures["disk_bytes_per_io"] = disk
+    section.figures["column_bytes_per_io"] = columns
     section.targets += [
         Target(
             f"disk for each I/O, {name}",
@@ -107,6 +113,33 @@ def _measure_disk(sizes: Sizes, scratch: Path, section: Section) -> None:
         )
         for name, taken in disk.items()
     ]
+
+
+def _column_bytes(recording: Path) -> dict[str, int]:
+    """What each column takes in all segments, as their footers say."""
+    command: list[str | Path] = [Path(sys.executable), "-c", _COLUMN_BYTES, recording]
+    found: dict[str, int] = json.loads(child.run(command, timeout_s=60).output)
+    return found
+
+
+_COLUMN_BYTES = """
+import duckdb, json, sys
+rows = duckdb.sql(
+    "SELECT path_in_schema, sum(total_compressed_size)::BIGINT"
+    f" FROM parquet_metadata('{sys.argv[1]}/ios/*.parquet') GROUP BY 1"
+).fetchall()
+print(json.dumps(dict(rows)))
+"""
+
+
+def _columns_table(columns: dict[str, dict[str, float]]) -> Table:
+    """The columns that take a tenth of a byte anywhere, the greatest first."""
+    greatest = {
+        column: max(taken[column] for taken in columns.values()) for column in next(iter(columns.values()))
+    }
+    shown = sorted((name for name in greatest if greatest[name] >= 0.1), key=lambda name: -greatest[name])
+    rows = [[name, *(f"{taken[column]:.2f}" for column in shown)] for name, taken in columns.items()]
+    return Table("Disk by column, bytes for each I/O", ["", *shown], rows)
 
 
 def _mebibytes(peak_bytes: int) -> str:

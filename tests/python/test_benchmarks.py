@@ -86,6 +86,9 @@ def test_seven_schedules_are_replayed_on_two_paths_by_both_tools(tmp_path: Path)
 def test_bytes_are_those_of_disk_and_memory(tmp_path: Path) -> None:
     section, _ = run_smallest("c", tmp_path)
     assert all(1 < taken < 100 for taken in section["figures"]["disk_bytes_per_io"].values())
+    for name, columns in section["figures"]["column_bytes_per_io"].items():
+        # The rest is footers, the manifest and the ends of blocks.
+        assert 0 < sum(columns.values()) < section["figures"]["disk_bytes_per_io"][name], name
     memory = section["figures"]["memory"]
     # fio keeps its logs in memory: three entries of some dozen bytes for each I/O.
     assert 30 < memory["fio_bytes_per_io"] < 500
