@@ -186,6 +186,19 @@ def test_a_burst_ends_when_the_drive_is_left_alone():
     assert burst["recovery_ns"] == pytest.approx(5 * SECOND_NS, abs=200_000_000)
 
 
+def test_a_window_whose_slow_ios_all_follow_its_pause_is_no_burst():
+    # The window begins with nine tenths of a second without I/Os: elevated by what comes after, and over when
+    # that is submitted.
+    columns = steady(20, rate_per_s=200)
+    tenth = columns["submit_ns"] // 100_000_000
+    columns["latency_ns"][tenth == 109] = 10_000_000
+    kept = (tenth < 100) | (tenth >= 109)
+    found = METRIC.values(scan_of({name: values[kept] for name, values in columns.items()}))
+    assert found["bursts"] == []
+    assert found["recovery_code"] == "no_burst"
+    assert found["peak_latency_ns"] == 10_000_000
+
+
 def test_a_sparse_workload_can_have_a_burst():
     columns = steady(120, rate_per_s=5)
     slow = (columns["submit_ns"] >= 60 * SECOND_NS) & (columns["submit_ns"] < 80 * SECOND_NS)
