@@ -39,8 +39,13 @@ from testdrive.job import Job
 BINARY_NAME = "testdrive-engine"
 ENVIRONMENT_VARIABLE = "TESTDRIVE_ENGINE"
 
-#: The engine ends at once at its second signal; a third finds it hanging.
+#: The engine ends at once at its second signal; a third finds it hanging and kills it. At a fourth it is left
+#: behind, since only the kernel can end it.
 _PATIENCE_SIGNALS = 3
+#: How long the engine may take to end after its last word, and to die after it was killed. One with a thread
+#: that waits inside the kernel for a drive that has died does neither.
+_END_PATIENCE_S = 10.0
+_KILL_PATIENCE_S = 1.0
 _STDERR_LINES = 20
 _EXCEPTIONS: dict[int, type[TestdriveError]] = {
     UsageError.exit_status: UsageError,
@@ -86,7 +91,8 @@ def run_job(job: Job, on_event: OnEvent | None = None) -> Finished:
     """Run a job to its end and return the engine's last word.
 
     SIGINT, SIGTERM and SIGHUP are passed on to the engine while it runs, which then closes the recording; a
-    third one kills it.
+    third one kills it. After the engine's last word it has a few seconds to end: with a drive that has died
+    it may never, and is left behind with a warning on standard error.
 
     Parameters
     ----------
@@ -214,7 +220,7 @@ def _converse(
                 last = event
             if on_event is not None:
                 on_event(event)
-        status = process.wait()
+        status = _wait(process) if last is not None else process.wait()
     listener.join(timeout=1)
     if last is None and passed_on:
         # A second signal ends the engine at once, without its last word: that was asked for, and is no crash.
@@ -253,6 +259,26 @@ def _events(process: subprocess.Popen[str], kinds: TypeAdapter[Any]) -> Iterator
             ) from error
         if event is not None:
             yield event
+        if isinstance(event, Finished | Failed):
+            # Not on to the end of the output: an engine that cannot end does not close it either.
+            return
+
+
+def _wait(process: subprocess.Popen[str]) -> int | None:
+    """The exit status of an engine that has said its last word, or None if it did not end by itself.
+
+    By then the recording is closed, so that nothing is lost with the process.
+    """
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        return process.wait(_END_PATIENCE_S)
+    process.kill()
+    try:
+        process.wait(_KILL_PATIENCE_S)
+        fate = "did not end after its last word and was killed"
+    except subprocess.TimeoutExpired:
+        fate = "cannot end until the kernel gives up on the drive; the drive stays in use until then"
+    print(f"warning: the engine (pid {process.pid}) {fate}", file=sys.stderr)
+    return None
 
 
 @contextlib.contextmanager
@@ -260,15 +286,26 @@ def _stopped_at_the_end(process: subprocess.Popen[str]) -> Iterator[None]:
     """Leave no engine behind, whatever went wrong on this side."""
     try:
         yield
-    finally:
+    except Interrupted:
+        # It was killed, and asked after once more: what keeps it now is out of anybody's reach.
+        raise
+    except BaseException:
         if process.poll() is None:
             process.terminate()
             # It may be writing progress that nobody reads any more: read on until it has closed the
             # recording.
-            if process.stdout is not None:
-                for _ in process.stdout:
-                    pass
-            process.wait()
+            for line in process.stdout or ():
+                if _is_last_word(line):
+                    break
+            _wait(process)
+        raise
+
+
+def _is_last_word(line: str) -> bool:
+    try:
+        return isinstance(parse(line, RUN_EVENTS), Finished | Failed)
+    except ValueError:
+        return False
 
 
 @contextlib.contextmanager
@@ -284,7 +321,9 @@ def _signals_passed_to(process: subprocess.Popen[str]) -> Iterator[list[int]]:
 
     def pass_on(number: int, _: FrameType | None) -> None:
         received.append(number)
-        if len(received) >= _PATIENCE_SIGNALS:
+        if len(received) > _PATIENCE_SIGNALS:
+            raise Interrupted("interrupted at once; the engine was killed, and ends when the kernel lets it")
+        if len(received) == _PATIENCE_SIGNALS:
             process.kill()
         else:
             process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
@@ -298,11 +337,13 @@ def _signals_passed_to(process: subprocess.Popen[str]) -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def _judged(last: Finished | Failed | None, status: int, said: Iterable[str], output: str) -> Finished:
+def _judged(last: Finished | Failed | None, status: int | None, said: Iterable[str], output: str) -> Finished:
     if isinstance(last, Failed):
         raise _exception(last)
-    if last is None or (last.status == "complete" and status != 0):
+    if status is not None and (last is None or (last.status == "complete" and status != 0)):
         raise _crash(status, said, output)
+    # Without a status only the last word counts.
+    assert last is not None
     if last.status == "complete":
         return last
     kept = f"what was recorded is kept in {output}"

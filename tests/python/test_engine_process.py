@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,67 @@ def test_the_third_signal_kills_an_engine_that_does_not_listen(scenario: SetScen
     with pytest.raises(Interrupted, match="interrupted at once"):
         engine.run_job(job(), insist)
     assert not is_alive(json.loads((tmp_path / "said").read_text())["pid"])
+
+
+@pytest.mark.parametrize(
+    ("last", "expected"),
+    [
+        (COMPLETE, None),
+        ({**COMPLETE, "status": "failed", "reason": "the drive does not answer"}, DriveFailure),
+        (error_event("drive", 4), DriveFailure),
+    ],
+)
+@pytest.mark.parametrize("killable", [True, False])
+def test_an_engine_that_cannot_end_after_its_last_word_is_not_waited_for(
+    scenario: SetScenario,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    last: dict[str, Any],
+    expected: type[TestdriveError] | None,
+    killable: bool,
+) -> None:
+    scenario(lines=[STARTED, last], deaf=True, save=str(tmp_path / "said"))
+    monkeypatch.setattr(engine, "_END_PATIENCE_S", 0.2)
+    monkeypatch.setattr(engine, "_KILL_PATIENCE_S", 0.2 if not killable else 5)
+    if not killable:
+        # A thread that waits for the drive inside the kernel is not ended by SIGKILL either.
+        monkeypatch.setattr("subprocess.Popen.kill", lambda process: None)
+    begin = time.monotonic()
+    if expected is None:
+        assert engine.run_job(job()).status == "complete"
+    else:
+        with pytest.raises(expected) as caught:
+            engine.run_job(job())
+        assert caught.value.exit_status == 4
+    assert time.monotonic() - begin < 5
+    pid = json.loads((tmp_path / "said").read_text())["pid"]
+    warning = capsys.readouterr().err
+    assert f"the engine (pid {pid})" in warning
+    assert is_alive(pid) is not killable
+    if not killable:
+        assert "cannot end until the kernel gives up on the drive" in warning
+        os.kill(pid, signal.SIGKILL)
+
+
+def test_the_fourth_signal_leaves_an_engine_behind_that_not_even_a_kill_can_end(
+    scenario: SetScenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario(lines=[STARTED, PROGRESS], deaf=True, save=str(tmp_path / "said"))
+    monkeypatch.setattr("subprocess.Popen.kill", lambda process: None)
+
+    def insist() -> None:
+        for _ in range(4):
+            time.sleep(0.05)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def begin(event: Event) -> None:
+        if isinstance(event, Progress):
+            threading.Thread(target=insist).start()
+
+    with pytest.raises(Interrupted, match="ends when the kernel lets it"):
+        engine.run_job(job(), begin)
+    os.kill(json.loads((tmp_path / "said").read_text())["pid"], signal.SIGKILL)
 
 
 def test_a_failing_display_leaves_no_engine_behind(scenario: SetScenario, tmp_path: Path) -> None:
