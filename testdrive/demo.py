@@ -72,7 +72,7 @@ def run_demo(
     UsageError
         ``output`` holds something that no demo made, or the sample is missing.
     """
-    from testdrive.compare import comparison_rows, write_comparison
+    from testdrive.compare import write_comparison
     from testdrive.errors import Interrupted
 
     if not (sample / "manifest.json").is_file():
@@ -92,8 +92,8 @@ def run_demo(
     recordings = [result.target.recording for result in results if result.summary is not None]
     if not recordings:
         return DemoOutcome(None, [], results, left_out)
-    page = write_comparison(recordings, output, sample)
-    return DemoOutcome(page, comparison_rows(recordings, sample), results, left_out)
+    made = write_comparison(recordings, output, sample)
+    return DemoOutcome(made.page, made.rows, results, left_out)
 
 
 def claim(output: Path) -> None:

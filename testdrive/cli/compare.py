@@ -29,14 +29,13 @@ def compare(
     """Compare drives: the table that decides, overlays and certificates, as one page."""
     from testdrive.cli.output import print_json, stdout_console
     from testdrive.cli.tables import comparison_table
-    from testdrive.compare import comparison_rows, write_comparison
+    from testdrive.compare import write_comparison
 
-    page = write_comparison(recordings, output, original)
-    rows = comparison_rows(recordings, original)
+    made = write_comparison(recordings, output, original)
     if as_json:
-        print_json({"page": str(page), "rows": rows})
+        print_json({"page": str(made.page), "rows": made.rows})
         return 0
     console = stdout_console()
-    console.print(comparison_table(rows))
-    console.print(f"page: {page}", soft_wrap=True)
+    console.print(comparison_table(made.rows))
+    console.print(f"page: {made.page}", soft_wrap=True)
     return 0

@@ -89,7 +89,7 @@ def _compared(recordings: Sequence[Path]) -> Path:
     from testdrive.compare import write_comparison
 
     note("comparing ...")
-    return write_comparison(recordings, recordings[0].parent / COMPARISON_DIRECTORY)
+    return write_comparison(recordings, recordings[0].parent / COMPARISON_DIRECTORY).page
 
 
 def _print(results: Sequence[Result], page: Path | None) -> None:

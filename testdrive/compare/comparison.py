@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from testdrive.compare.lineup import Lineup, line_up
 from testdrive.compare.ratios import Ratios, ratios_section, write_ratios
@@ -25,9 +25,25 @@ from testdrive.report.view import Views, look
 COMPARISON_NAME = "index.html"
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """What came of comparing.
+
+    Attributes
+    ----------
+    page
+        One file that needs no network.
+    rows
+        The decision table, the original first where it has completions: times in ns, absent ones None.
+    """
+
+    page: Path
+    rows: list[Row]
+
+
 def write_comparison(
     recording_dirs: Sequence[Path], output_dir: Path | str, original: Path | None = None
-) -> Path:
+) -> Comparison:
     """Write `index.html`, `figures/*.png` and `tables/*.csv` into `output_dir`, which is made if it is not
     there.
 
@@ -42,8 +58,8 @@ def write_comparison(
 
     Returns
     -------
-    pathlib.Path
-        The page: one file that needs no network.
+    Comparison
+        The page and the rows of its table.
 
     Raises
     ------
@@ -63,13 +79,12 @@ def write_comparison(
         write_tables(views, rows, output / "tables")
         write_ratios(ratios, output / "tables")
         body = _body(lineup, rows, views, ratios)
-        return write_page(output / COMPARISON_NAME, f"{_title(lineup)}: testdrive", body, views.packed())
+        title = f"{_title(lineup)}: testdrive"
+        return Comparison(write_page(output / COMPARISON_NAME, title, body, views.packed()), rows)
 
 
-def comparison_rows(recording_dirs: Sequence[Path], original: Path | None = None) -> list[dict[str, Any]]:
-    """Return the decision table's rows, the original first where it has completions: times in ns, absent ones
-    None.
-    """
+def comparison_rows(recording_dirs: Sequence[Path], original: Path | None = None) -> list[Row]:
+    """Return the rows of :class:`Comparison` without writing a page."""
     with line_up([Path(path) for path in recording_dirs], original) as lineup:
         return [row(one) for one in lineup.subjects]
 

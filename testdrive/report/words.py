@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from testdrive.report import units
-from testdrive.report.rows import Row
+
+if TYPE_CHECKING:
+    from testdrive.report.rows import Row
 
 CODES = {
     "no_burst": "no burst",

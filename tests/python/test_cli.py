@@ -360,6 +360,29 @@ def test_help_needs_none_of_the_heavy_imports() -> None:
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [
+        (["drives"], "ibis duckdb matplotlib plotly"),
+        (["replay", "prod.rec", "--drive", "null:", "-o", "none.rec"], "ibis duckdb matplotlib plotly"),
+        # The summary of what was recorded needs the query engine, but nothing that draws.
+        (["replay", "prod.rec", "--drive", "null:", "-o", "made.rec"], "matplotlib plotly"),
+        (["import", "x.csv", "-o", "none.rec"], "ibis duckdb matplotlib plotly"),
+    ],
+)
+def test_commands_that_draw_no_page_import_nothing_that_draws(
+    arguments: list[str], heavy: str, scenario: SetScenario, run_recording: Path
+) -> None:
+    made = {"copy": str(run_recording)} if "made.rec" in arguments else {}
+    scenario(answers={"drives": "[]"}, lines=[STARTED, COMPLETE], **made)
+    code = (
+        f"import sys; from testdrive.cli import main; status = main({arguments!r});"
+        f"print(status, sorted(set({heavy.split()!r}) & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []", done.stderr
+
+
 def test_a_reader_that_has_enough_is_no_error(run_recording: Path) -> None:
     command = f"{sys.executable} -m testdrive inspect {run_recording} --json | head -c 10"
     done = subprocess.run(

@@ -46,7 +46,7 @@ def pages(tmp_path_factory) -> dict[str, Path]:
     directory = tmp_path_factory.mktemp("pages")
     original, runs = scenes.write_scene(directory)
     return {
-        "comparison": write_comparison(runs, directory / "compare"),
+        "comparison": write_comparison(runs, directory / "compare").page,
         "report": write_report(runs[1]),
         "original": write_report(original),
     }
@@ -241,7 +241,7 @@ def test_a_hostile_name_stays_text_in_plots_too(tmp_path, open_page):
     original = scenes.write_original(tmp_path / "prod.rec", columns, scenes.ORIGINAL)
     name = "<a href='https:example.org'>x<b>"
     runs = [scenes.write_run(tmp_path / f"{name}.rec", columns, scenes.SHAPES["calm"], original)]
-    with open_page(write_comparison(runs, tmp_path / "out")) as page:
+    with open_page(write_comparison(runs, tmp_path / "out").page) as page:
         assert page.query_selector(".plot a[href^='https']") is None
         legends = [element.text_content() for element in page.query_selector_all(".legendtext")]
         assert name in legends

@@ -27,7 +27,7 @@ def scene(tmp_path_factory) -> tuple[Path, list[Path]]:
 
 @pytest.fixture(scope="module")
 def comparison(scene, tmp_path_factory) -> Path:
-    return write_comparison(scene[1], tmp_path_factory.mktemp("compare"))
+    return write_comparison(scene[1], tmp_path_factory.mktemp("compare")).page
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_a_drive_without_bursts_that_failed_ios_is_not_simply_recommended(tmp_pa
     columns = scenes.workload(span_s=10)
     original = scenes.write_original(tmp_path / "prod.rec", columns, scenes.ORIGINAL)
     run = scenes.write_run(tmp_path / "a.rec", columns, scenes.Shape(400, errors=2), original)
-    text = visible(write_comparison([run], tmp_path / "out"))
+    text = visible(write_comparison([run], tmp_path / "out").page)
     assert "a shows no burst, but with reservations." in text
     assert "2 I/Os failed." in text
     assert "handles it" not in text
@@ -149,7 +149,7 @@ def test_names_from_drives_and_traces_cannot_become_markup_or_formulas(tmp_path)
         status_reason=HOSTILE,
         phases=[builders.phase(kind="replay", settings={"lba": HOSTILE, "pace": HOSTILE, "data": HOSTILE})],
     )
-    for page in (write_report(hostile), write_comparison([hostile, hostile], tmp_path / "out")):
+    for page in (write_report(hostile), write_comparison([hostile, hostile], tmp_path / "out").page):
         markup = visible(page)
         assert "<img" not in markup
         assert "<b>x" not in markup
@@ -180,7 +180,7 @@ def test_an_original_without_completions_gets_no_row_and_a_note(tmp_path):
     original = builders.write_recording(tmp_path / "prod.rec", columns)
     run = scenes.write_run(tmp_path / "a.rec", columns, scenes.SHAPES["calm"], original)
     assert [row["name"] for row in comparison_rows([run])] == ["a"]
-    text = visible(write_comparison([run], tmp_path / "out"))
+    text = visible(write_comparison([run], tmp_path / "out").page)
     assert "recorded without completions, so it has no row" in text
     assert "1 drive under prod" in text
 
@@ -204,7 +204,7 @@ def test_runs_of_different_workloads_are_shown_with_a_warning(tmp_path):
     for name in "ab":
         original = scenes.write_original(tmp_path / f"prod-{name}.rec", columns, scenes.ORIGINAL)
         runs.append(scenes.write_run(tmp_path / f"{name}.rec", columns, scenes.SHAPES["calm"], original))
-    text = visible(write_comparison(runs, tmp_path / "out"))
+    text = visible(write_comparison(runs, tmp_path / "out").page)
     assert "their figures are not of the same workload" in text
 
 
@@ -216,7 +216,7 @@ def test_replays_that_were_not_faithful_say_so_in_table_and_verdict(tmp_path):
     row = comparison_rows([run])[1]
     assert row["fidelity_verdict"] == "not_faithful"
     assert any("late" in reason for reason in row["fidelity_reasons"])
-    text = visible(write_comparison([run], tmp_path / "out"))
+    text = visible(write_comparison([run], tmp_path / "out").page)
     assert "✗ not faithful" in text
     assert "Its replay was not faithful" in text
 
