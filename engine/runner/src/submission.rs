@@ -16,6 +16,10 @@ use std::time::Duration;
 use testdrive_core::Histogram;
 use testdrive_drives::{Device, Drive, IoEngine, QueueOptions, SyncDrive, UringDrive};
 
+/// The niceness of a submitting thread, where the process may ask for it. Without it, anything else that runs on the host takes turns
+/// with the pacing loop, milliseconds long. -20 would keep the kernel's own threads, which complete the I/O, waiting too.
+const SUBMITTER_NICE: i32 = -10;
+
 /// Between the last submitter being ready and the phase's start, so that none starts late.
 const START_AFTER_NS: i64 = 300_000;
 
@@ -81,6 +85,10 @@ impl<'a> Submission<'a> {
         source: S,
         rows: RowQueue<'a>,
     ) -> Option<Submitted<'a>> {
+        // Before the ring is made: the kernel's helper threads of the ring are as nice as the thread that made it.
+        let nice = prioritise_this_thread();
+        let mut device = device;
+        device.identity.settings.insert("submitter_nice".into(), nice.into());
         let name = device.identity.uri.clone();
         let opened = match engine {
             IoEngine::Sync => {
@@ -132,5 +140,14 @@ impl<'a> Submission<'a> {
         let settings = drive.identity().settings.clone();
         let (report, rows, histogram) = Worker::new(drive, source, orders, self.context.shared, rows).run();
         Submitted { report, rows, histogram, end_ns: drive.now_ns(), settings }
+    }
+}
+
+/// Asks for [`SUBMITTER_NICE`] for the calling thread; returns the niceness that it has then.
+fn prioritise_this_thread() -> i32 {
+    // SAFETY: both calls take integers only; 0 names the calling thread.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, SUBMITTER_NICE);
+        libc::getpriority(libc::PRIO_PROCESS, 0)
     }
 }
