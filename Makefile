@@ -77,4 +77,4 @@ toolchain:
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "error: $(PYTHON) cannot make virtual environments;" \
 		"install the package python3-venv" >&2; exit 1; }
 	@command -v $(CARGO) >/dev/null || { echo "error: cargo was not found, and the engine is written in Rust;" \
-		"install a Rust toolchain (1.85 or newer), for instance with rustup" >&2; exit 1; }
+		"install a Rust toolchain (1.87 or newer), for instance with rustup" >&2; exit 1; }
