@@ -1,12 +1,9 @@
 """Ratios between drives with confidence intervals from a moving-block bootstrap within each run.
 
 Latencies are autocorrelated: one burst fills thousands of I/Os, so that resampling single I/Os would give
-intervals far too
-narrow. Whole blocks of time are drawn instead, longer than the correlation time (Kuensch 1989; block
-bootstrap). A run is
-first cut into windows with one histogram each, which makes a resample a weighted sum of histograms: its cost
-does not
-depend on the number of I/Os.
+intervals far too narrow. Whole blocks of time are drawn instead, longer than the correlation time (Kuensch
+1989; block bootstrap). A run is first cut into windows (:mod:`testdrive.compare.series`), which makes a
+resample a weighted sum of them: its cost does not depend on the number of I/Os.
 
 What such an interval covers is this run: how else the same drive might do under another run is seen only by
 repeating it.
@@ -16,62 +13,44 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
-import ibis
 import numpy as np
 from numpy.typing import NDArray
 
-from testdrive.recording import Recording
+from testdrive.compare.series import Series
 
 RESAMPLES = 999
-WINDOW_NS = 100_000_000
-WINDOWS_MAX = 2000
 BLOCKS_MIN = 8
 # With twice the correlation time, intervals between runs that differ by chance alone excluded 1 in 13 % of
-# simulations; blocks of this
-# length, with the widening for few blocks, bring it to about the 5 % that are promised.
+# simulations; blocks of this length, with the widening for few blocks, bring it to about the 5 % that are
+# promised.
 BLOCK_TIMES = 4
 CONFIDENCE = 0.95
-_BUCKET = math.log1p(1 / 128)
-_SAMPLES = -math.log(0.05)
 # The 97.5 % point of the normal distribution, for CONFIDENCE.
 _NORMAL = 1.959964
 
-Verdict = Literal["better", "worse", "indistinguishable", "too_few_blocks", "too_few_samples", "not_recorded"]
-Metric = Literal["mean", "p50", "p90", "p99", "p99_9", "p99_99"]
-METRICS: tuple[Metric, ...] = ("mean", "p50", "p90", "p99", "p99_9", "p99_99")
-_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99_9": 0.999, "p99_99": 0.9999}
-
-
-@dataclass(frozen=True)
-class Series:
-    """A run cut into windows: service times of all its I/Os without an error.
-
-    Attributes
-    ----------
-    counts
-        I/Os by window and bucket, shape (windows, buckets).
-    sums_ns
-        Sum of the latencies of each window, shape (windows,).
-    values_ns
-        The greatest latency of each bucket, ascending, shape (buckets,): at most 1/128 above any value of the
-        bucket.
-    """
-
-    counts: NDArray[np.float64]
-    sums_ns: NDArray[np.float64]
-    values_ns: NDArray[np.float64]
-
-    @property
-    def ios(self) -> int:
-        """How many I/Os it holds."""
-        return int(self.counts.sum())
+Floats = NDArray[np.float64]
+Verdict = Literal[
+    "better",
+    "worse",
+    "different",
+    "indistinguishable",
+    "too_few_blocks",
+    "too_few_samples",
+    "too_few_stalls",
+    "not_recorded",
+    "no_baseline",
+    "no_stall",
+    "no_stall_in_reference",
+    "no_interval",
+]
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """A drive's metric over the reference drive's; below 1 is faster.
+    """A drive's metric over the reference drive's; below 1 is better.
 
     Attributes
     ----------
@@ -81,7 +60,7 @@ class Ratio:
         The same interval of the reference drive compared with itself: what is within is noise.
     """
 
-    metric: Metric
+    metric: str
     ratio: float | None
     low: float | None
     high: float | None
@@ -89,37 +68,59 @@ class Ratio:
     noise_high: float | None
     verdict: Verdict
 
+    @classmethod
+    def without_interval(cls, metric: str, ratio: float | None, verdict: Verdict) -> Ratio:
+        """A ratio without an interval, or none at all; the verdict says why."""
+        return cls(metric, ratio, None, None, None, None, verdict)
 
-def window_series(recording: Recording) -> Series | None:
-    """Cut a recording's measured rows into windows of 100 ms (or more, for runs of over 2,000 windows); None
-    if empty.
+
+@dataclass(frozen=True)
+class Resampled:
+    """A run and how often each of its windows was drawn in each resample, shape (resamples, windows)."""
+
+    series: Series
+    weights: Floats
+
+    @cached_property
+    def histograms(self) -> Floats:
+        """I/Os by bucket of each resample, shape (resamples, buckets)."""
+        drawn: Floats = self.weights @ self.series.counts
+        return drawn
+
+    @classmethod
+    def whole(cls, series: Series) -> Resampled:
+        """The run itself: every window once."""
+        return cls(series, np.ones((1, series.windows)))
+
+
+@dataclass(frozen=True)
+class Draws:
+    """What a comparison of two runs draws: both, and the reference once more for its own noise.
+
+    Attributes
+    ----------
+    reference, again, other
+        The resamples.
+    blocks
+        How many blocks the shorter run consists of.
     """
-    rows = recording.table()
-    done = rows.filter((rows.status == 0) & (rows.latency_ns >= 0))
-    last = recording.execute(done.aggregate(last_ns=done.submit_ns.max()))["last_ns"]
-    if not len(last) or np.isnan(last[0]):
-        return None
-    width_ns = max(WINDOW_NS, -(-int(last[0]) // WINDOWS_MAX))
-    bucketed = done.select(
-        window=(done.submit_ns // width_ns).cast("int64").clip(0, None),
-        bucket=(ibis.greatest(done.latency_ns, 1).cast("float64").ln() / _BUCKET).floor().cast("int64"),
-        latency_ns=done.latency_ns,
-    )
-    found = recording.execute(
-        bucketed.group_by(["window", "bucket"]).aggregate(
-            ios=bucketed.count(),
-            sum_ns=bucketed.latency_ns.sum().cast("float64"),
-            max_ns=bucketed.latency_ns.max(),
-        )
-    )
-    buckets, column = np.unique(found["bucket"], return_inverse=True)
-    windows = int(found["window"].max()) + 1
-    counts = np.zeros((windows, len(buckets)))
-    counts[found["window"], column] = found["ios"]
-    sums_ns = np.bincount(found["window"], weights=found["sum_ns"], minlength=windows).astype(np.float64)
-    values_ns = np.zeros(len(buckets))
-    np.maximum.at(values_ns, column, found["max_ns"])
-    return Series(counts, sums_ns, values_ns)
+
+    reference: Resampled
+    again: Resampled
+    other: Resampled
+    blocks: float
+
+
+def draw(reference: Series, other: Series, seed: int = 1) -> Draws:
+    """Resample two runs in blocks of the length that the longer-correlated one needs."""
+    block = max(block_windows(reference), block_windows(other))
+    generator = np.random.default_rng(seed)
+
+    def resampled(one: Series) -> Resampled:
+        return Resampled(one, resample(one, min(block, one.windows), generator))
+
+    blocks = min(reference.windows, other.windows) / block
+    return Draws(resampled(reference), resampled(reference), resampled(other), blocks)
 
 
 def block_windows(series: Series) -> int:
@@ -174,71 +175,48 @@ def resample(series: Series, block: int, generator: np.random.Generator) -> NDAr
     return weights
 
 
-def estimates(series: Series, weights: NDArray[np.float64]) -> dict[Metric, NDArray[np.float64]]:
-    """Return each metric of each weighting of the windows (rows of `weights`), in ns; NaN where no I/O was
-    drawn.
-    """
-    counts = weights @ series.counts
-    held = np.cumsum(counts, axis=1)
-    total = held[:, -1]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        found: dict[Metric, NDArray[np.float64]] = {"mean": (weights @ series.sums_ns) / total}
-    for name in METRICS[1:]:
-        # Rank ceil(p * n), rounded first since p is no exact binary fraction.
-        rank = np.ceil(np.round(_QUANTILES[name] * total, 6))
-        at = (held < rank[:, None]).sum(axis=1)
-        found[name] = np.where(total > 0, series.values_ns[np.minimum(at, len(series.values_ns) - 1)], np.nan)
-    return found
-
-
-def compare(reference: Series | None, other: Series | None, seed: int = 1) -> list[Ratio]:
-    """Return the ratio `other` / `reference` of each metric with its interval and verdict.
+def judged(metric: str, ratio: float, drawn: Floats, noise: Floats, blocks: float) -> Ratio:
+    """Return the ratio with its interval and verdict.
 
     `better` or `worse` needs the interval to exclude 1 and the ratio to lie outside what the reference drive
-    gives when
-    compared with itself. With fewer than `BLOCKS_MIN` blocks, or fewer I/Os than the percentile needs, there
-    is no verdict.
+    gives when compared with itself. With fewer than `BLOCKS_MIN` blocks there is no verdict.
+
+    Parameters
+    ----------
+    ratio
+        The estimate, above 0.
+    drawn, noise
+        The ratio in each resample, of the two drives and of the reference to itself, shape (resamples,).
+    blocks
+        How many blocks the shorter run consists of.
     """
-    if reference is None or other is None:
-        return [Ratio(metric, None, None, None, None, None, "not_recorded") for metric in METRICS]
-    block = max(block_windows(reference), block_windows(other))
-    blocks = min(len(reference.sums_ns), len(other.sums_ns)) / block
-    generator = np.random.default_rng(seed)
-    drawn = [
-        estimates(one, resample(one, min(block, len(one.sums_ns)), generator))
-        for one in (reference, reference, other)
-    ]
-    whole = [estimates(one, np.ones((1, len(one.sums_ns)))) for one in (reference, other)]
-    ios = min(reference.ios, other.ios)
-    ratios = []
-    for metric in METRICS:
-        ratio = float(whole[1][metric][0] / whole[0][metric][0])
-        if metric != "mean" and ios < _SAMPLES / (1 - _QUANTILES[metric]) - 1:
-            ratios.append(Ratio(metric, None, None, None, None, None, "too_few_samples"))
-            continue
-        if blocks < BLOCKS_MIN:
-            ratios.append(Ratio(metric, ratio, None, None, None, None, "too_few_blocks"))
-            continue
-        low, high = _interval(drawn[2][metric] / drawn[0][metric], ratio, blocks)
-        noise_low, noise_high = _interval(drawn[1][metric] / drawn[0][metric], 1.0, blocks)
-        verdict = _verdict(ratio, (low, high), (noise_low, noise_high))
-        ratios.append(Ratio(metric, ratio, low, high, noise_low, noise_high, verdict))
-    return ratios
+    if blocks < BLOCKS_MIN:
+        return Ratio.without_interval(metric, ratio, "too_few_blocks")
+    low, high = _interval(drawn, ratio, blocks)
+    noise_low, noise_high = _interval(noise, 1.0, blocks)
+    verdict = _verdict(ratio, (low, high), (noise_low, noise_high))
+    return Ratio(metric, ratio, low, high, noise_low, noise_high, verdict)
 
 
-def _interval(values: NDArray[np.float64], centre: float, blocks: float) -> tuple[float, float]:
-    """Return the interval of resampled ratios around the estimate `centre`, widened for the number of blocks.
+def widening(blocks: float) -> float:
+    """Return how much wider an interval has to be than the resamples spread.
 
     Resampling n blocks gives the spread of n deviations with their own mean taken out, and as if it were
-    known exactly.
-    Student's t with n - 1 degrees of freedom puts that right, as for the mean of n values.
+    known exactly. Student's t with n - 1 degrees of freedom puts that right, as for the mean of n values.
+    """
+    return _student_t(blocks - 1) / _NORMAL * math.sqrt(blocks / (blocks - 1))
+
+
+def _interval(values: Floats, centre: float, blocks: float) -> tuple[float, float]:
+    """Return the interval of resampled ratios around the estimate `centre`, widened for the number of
+    blocks.
     """
     kept = np.sort(values[np.isfinite(values)])
     if not len(kept):
         return math.nan, math.nan
     edge = (1 - CONFIDENCE) / 2
     low, high = float(kept[int(edge * (len(kept) - 1))]), float(kept[math.ceil((1 - edge) * (len(kept) - 1))])
-    wider = _student_t(blocks - 1) / _NORMAL * math.sqrt(blocks / (blocks - 1))
+    wider = widening(blocks)
     return min(low, centre * (low / centre) ** wider), max(high, centre * (high / centre) ** wider)
 
 

@@ -4,37 +4,93 @@ table.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from testdrive.compare.bootstrap import METRICS, Ratio, as_dict, compare, window_series
+from testdrive.compare import baseline_ratio, peak_ratio, percentile_ratios, stall_ratio, wasserstein
+from testdrive.compare.bootstrap import Ratio, as_dict, draw
+from testdrive.compare.series import Series, window_series
+from testdrive.compare.stall_ratio import Stalls, stalled_ns
+from testdrive.compare.wasserstein import Distance
 from testdrive.report import html, units, words
+from testdrive.report.decision import STALLS_NS
 from testdrive.report.fidelity import name_cell
 from testdrive.report.html import Markup, Node
 from testdrive.report.subject import Subject
 from testdrive.report.tables import write_csv
 
-_TITLES = {"mean": "Mean", "p50": "p50", "p90": "p90", "p99": "p99", "p99_9": "p99.9", "p99_99": "p99.99"}
+#: The metrics in the order of the table, with what stands above each.
+_TITLES = {
+    baseline_ratio.METRIC: "Baseline",
+    peak_ratio.METRIC: "Peak",
+    "mean": "Mean",
+    "p50": "p50",
+    "p90": "p90",
+    "p99": "p99",
+    "p99_9": "p99.9",
+    "p99_99": "p99.99",
+    **{
+        stall_ratio.metric_name(threshold): f"Time stalled > {threshold // 1_000_000} ms"
+        for threshold in STALLS_NS
+    },
+}
 _MARKS = {"better": ("✓ better", "good"), "worse": ("✗ worse", "bad")}
 
 
 @dataclass(frozen=True)
+class Compared:
+    """One recording against the reference: a ratio for each metric in the table's order, and the distance."""
+
+    subject: Subject
+    ratios: list[Ratio]
+    distance: Distance
+
+
+@dataclass(frozen=True)
 class Ratios:
-    """Ratios of each other recording to the reference, which is the first drive."""
+    """Each other recording against the reference, which is the first drive."""
 
     reference: Subject | None
-    others: list[tuple[Subject, list[Ratio]]]
+    others: list[Compared]
 
     @classmethod
     def of(cls, subjects: Sequence[Subject]) -> Ratios:
-        """Compute the ratios of all the others, the original among them, to the first drive."""
+        """Compare all the others, the original among them, to the first drive."""
         reference = next((one for one in subjects if one.role == "drive"), None)
         if reference is None or len(subjects) < 2:
             return cls(reference, [])
-        base = window_series(reference.recording)
-        others = [one for one in subjects if one is not reference]
-        return cls(reference, [(one, compare(base, window_series(one.recording))) for one in others])
+        base = _Run.of(reference)
+        return cls(reference, [_compared(base, _Run.of(one)) for one in subjects if one is not reference])
+
+
+@dataclass(frozen=True)
+class _Run:
+    subject: Subject
+    series: Series | None
+    stalls: Stalls
+
+    @classmethod
+    def of(cls, subject: Subject) -> _Run:
+        series = window_series(subject.recording)
+        stalls = stalled_ns(subject.recording, series, STALLS_NS) if series is not None else {}
+        return cls(subject, series, stalls)
+
+
+def _compared(base: _Run, other: _Run) -> Compared:
+    if base.series is None or other.series is None:
+        none = [Ratio.without_interval(metric, None, "not_recorded") for metric in _TITLES]
+        return Compared(other.subject, none, Distance(None, None, "not_recorded"))
+    draws = draw(base.series, other.series)
+    summaries = (base.subject.summary, other.subject.summary)
+    ratios = [
+        baseline_ratio.baseline_ratio(draws, *summaries),
+        peak_ratio.peak_ratio(*summaries),
+        *percentile_ratios.percentile_ratios(draws),
+        *(stall_ratio.stall_ratio(draws, x, summaries, (base.stalls, other.stalls)) for x in STALLS_NS),
+    ]
+    return Compared(other.subject, ratios, wasserstein.distance(draws))
 
 
 def ratios_section(ratios: Ratios) -> Markup | None:
@@ -54,22 +110,52 @@ def ratios_section(ratios: Ratios) -> Markup | None:
             "these runs; what a further run would give is shown only by one.",
         ),
         html.table(
-            ["Against " + ratios.reference.name, *(_TITLES[metric] for metric in METRICS)],
-            [[name_cell(one), *(_cell(ratio) for ratio in found)] for one, found in ratios.others],
+            ["Against " + ratios.reference.name, *_TITLES.values(), "Whole distribution"],
+            [
+                [name_cell(one.subject), *(_cell(ratio) for ratio in one.ratios), _apart(one.distance)]
+                for one in ratios.others
+            ],
             caption=f"Ratio to {ratios.reference.name} and 95 % interval",
+        ),
+        html.tag(
+            "p",
+            "The peak is a single I/O, so that it has no interval. Whole distribution: the Wasserstein-1 "
+            "distance of ln latency, as the factor by which a drive would have to be slower or faster in "
+            "every I/O to be as far away; below it what the first drive reaches against itself by chance.",
+            class_="note",
         ),
     )
 
 
-def write_ratios(ratios: Ratios, directory: Path) -> Path:
-    """Write `ratios.csv`."""
+def write_ratios(ratios: Ratios, directory: Path) -> list[Path]:
+    """Write `ratios.csv` and `distances.csv`."""
     head = ["name", "reference", "metric", "ratio", "low", "high", "noise_low", "noise_high", "verdict"]
     reference = ratios.reference.name if ratios.reference else ""
-    return write_csv(
-        directory / "ratios.csv",
-        head,
-        ([one.name, reference, *as_dict(ratio).values()] for one, found in ratios.others for ratio in found),
-    )
+    return [
+        write_csv(
+            directory / "ratios.csv",
+            head,
+            (
+                [one.subject.name, reference, *as_dict(ratio).values()]
+                for one in ratios.others
+                for ratio in one.ratios
+            ),
+        ),
+        write_csv(
+            directory / "distances.csv",
+            ["name", "reference", wasserstein.METRIC, "noise", "verdict"],
+            (
+                [
+                    one.subject.name,
+                    reference,
+                    one.distance.distance,
+                    one.distance.noise,
+                    one.distance.verdict,
+                ]
+                for one in ratios.others
+            ),
+        ),
+    ]
 
 
 def _cell(ratio: Ratio) -> Node:
@@ -83,3 +169,13 @@ def _cell(ratio: Ratio) -> Node:
     if ratio.low is not None and ratio.high is not None:
         interval = html.tag("small", f"{units.number(ratio.low)} to {units.number(ratio.high)}")
     return html.join(f"{units.number(ratio.ratio)}{units.TIMES}", interval, verdict)
+
+
+def _apart(distance: Distance) -> Node:
+    if distance.factor is None:
+        return html.tag("small", words.code(distance.verdict))
+    noise = None
+    if distance.noise is not None:
+        noise = html.tag("small", f"by chance {units.number(math.exp(distance.noise))}{units.TIMES}")
+    verdict = html.tag("small", words.code(distance.verdict))
+    return html.join(f"{units.number(distance.factor)}{units.TIMES}", noise, verdict)

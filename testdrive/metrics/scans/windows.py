@@ -82,7 +82,7 @@ def level(cells: Cells) -> Level | None:
     n = int(cells.groups["submit_cell"].max()) - cells.first + 1
     ios: Ints = cells.series("ios", "submit_cell", chosen)[:n]
     total: Ints = cells.series("latency_ns_sum", "submit_cell", chosen)[:n]
-    log_latency = np.log(np.maximum(_joined_means(ios, total), 1.0))
+    log_latency = np.log(np.maximum(joined_means(ios, total), 1.0))
     none_completes = cells.series("ios", "complete_cell", chosen)[:n] == 0
     age = oldest_age_ns(cells.series("submit_ns_min", "complete_cell", chosen), cells.first)[:n]
     # An I/O known to take longer than its age says as much about a stall: the greater of the two counts.
@@ -114,7 +114,7 @@ def _holds_ios(cells: Cells, chosen: NDArray[np.bool_], burst: Burst) -> bool:
     return bool((chosen & (complete >= burst.onset) & before_end).any())
 
 
-def _joined_means(ios: Ints, total: Ints) -> Floats:
+def joined_means(ios: Ints, total: Ints) -> Floats:
     """The mean latency of the window that each cell belongs to.
 
     Cells are joined from the left until they hold enough I/Os; what is left over at the end joins the last

@@ -129,8 +129,16 @@ def test_figures_and_tables_stand_beside_the_page(comparison, scene):
     assert trimmed == 600 * (64 << 20)
     curves = [row for row in rows_of(tables / "percentiles.csv") if row["name"] == "calm"]
     assert float(curves[-1]["io_weighted_share"]) == 1
-    worse = {row["verdict"] for row in rows_of(tables / "ratios.csv") if row["name"] == "slow-recovery"}
-    assert worse <= {"worse", "too_few_blocks"}
+    slow = {row["metric"]: row for row in rows_of(tables / "ratios.csv") if row["name"] == "slow-recovery"}
+    assert slow["baseline"]["verdict"] in ("worse", "too_few_blocks")
+    assert float(slow["baseline"]["ratio"]) == pytest.approx(900 / 400, rel=0.1)
+    assert slow["peak"]["verdict"] == "no_interval"
+    assert float(slow["peak"]["ratio"]) > 10
+    assert slow["stall_time_over_10000000_ns"]["verdict"] == "no_stall_in_reference"
+    assert {slow[name]["verdict"] for name in ("mean", "p50", "p90", "p99")} <= {"worse", "too_few_blocks"}
+    apart = {row["name"]: row for row in rows_of(tables / "distances.csv")}
+    assert list(apart) == ["original", "slow-recovery", "never-recovers"]
+    assert float(apart["slow-recovery"]["wasserstein_1_ln_latency"]) > np.log(900 / 400)
 
 
 def test_names_from_drives_and_traces_cannot_become_markup_or_formulas(tmp_path):
