@@ -129,17 +129,19 @@ def _workload(summary: Summary) -> Pairs:
     if workload.get("iops_mean") is not None:
         mean, peak = (units.count(workload[key]) for key in ("iops_mean", "iops_peak_1s"))
         yield "rate", f"{mean} IOPS mean, {peak} in the busiest second"
-        mean, peak = (
-            units.rate(workload[f"throughput_bytes_per_s_{which}"]) for which in ("mean", "peak_1s")
-        )
-        yield "throughput", f"{mean} mean, {peak} in the busiest second"
+        yield "reads and writes", _throughput(workload, "transfer")
+        if (workload.get("trims") or {}).get("ios"):
+            yield "trims", _throughput(workload, "trim")
+    means = {"reads and writes": "transfer_size_mean_bytes", "trims": "trim_size_mean_bytes"}
+    told = [
+        f"{what} {units.size(workload[key])}" for what, key in means.items() if workload.get(key) is not None
+    ]
+    if told:
+        yield "mean size", ", ".join(told)
     depth = workload.get("queue_depth")
     if depth:
-        told = (
-            f"mean {units.number(depth['mean'])}",
-            *(f"{name} {units.count(depth[name])}" for name in ("p50", "p99", "max")),
-        )
-        yield "queue depth", ", ".join(told)
+        shares = (f"{name} {units.count(depth[name])}" for name in ("p50", "p99", "max"))
+        yield "queue depth", ", ".join((f"mean {units.number(depth['mean'])}", *shares))
     sizes = workload.get("sizes_most_frequent") or []
     if sizes:
         shown = (
@@ -154,6 +156,14 @@ def _workload(summary: Summary) -> Pairs:
         parts = [f"{units.size(footprint['total'])} in all"]
         parts += [f"{name} {units.size(value)}" for name, value in footprint["by_opcode"].items() if value]
         yield "footprint", ", ".join(parts)
+
+
+def _throughput(workload: Mapping[str, Any], what: str) -> str:
+    """Mean and peak throughput of transfers or trims."""
+    mean, peak = (
+        units.rate(workload[f"{what}_throughput_bytes_per_s_{which}"]) for which in ("mean", "peak_1s")
+    )
+    return f"{mean} mean, {peak} in the busiest second"
 
 
 def _fidelity(summary: Summary) -> Pairs:

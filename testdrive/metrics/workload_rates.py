@@ -5,6 +5,9 @@ of one at the end counts for the peak, not for burstiness (``burstiness_code`` `
 seconds). The mean rates are over the time from the first to the last event, so one I/O at a single instant
 has none (code ``no_span``). The index of dispersion is the variance of the counts over their mean: 1 for
 Poisson arrivals, more for bursts; it needs two intervals. No I/Os: ``no_ios``.
+
+Throughput is told apart for transfers (reads and writes) and trims: a trim names bytes without moving them,
+and a few large ones would hide what the drive really transfers.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testdrive.manifest import opcode_name
+from testdrive.manifest import READ, TRIM, WRITE, opcode_name
 from testdrive.metrics.metric import NO_IOS, Metric, Values
 from testdrive.metrics.scans import CELL_NS, Scan
 from testdrive.metrics.scans.cells import busiest_second, whole_seconds
@@ -29,7 +32,8 @@ def compute(scan: Scan) -> Values:
     if not extent.ios:
         return METRIC.absent(NO_IOS)
     ios = scan.cells.series("ios", "intended_cell")
-    size = scan.cells.series("bytes", "intended_cell")
+    transferred = scan.cells.series("bytes", "intended_cell", scan.cells.chosen((READ, WRITE)))
+    trimmed = scan.cells.series("bytes", "intended_cell", scan.cells.chosen((TRIM,)))
     first_ns = min(extent.intended_first_ns, extent.submit_first_ns)
     span_s = (max(extent.complete_last_ns, extent.intended_last_ns) - first_ns) / 1e9
     per_second = whole_seconds(ios)
@@ -37,8 +41,10 @@ def compute(scan: Scan) -> Values:
         "workload.span_ns": round(span_s * 1e9),
         "workload.iops_mean": extent.ios / span_s if span_s else None,
         "workload.iops_peak_1s": busiest_second(ios),
-        "workload.throughput_bytes_per_s_mean": int(size.sum()) / span_s if span_s else None,
-        "workload.throughput_bytes_per_s_peak_1s": busiest_second(size),
+        "workload.transfer_throughput_bytes_per_s_mean": int(transferred.sum()) / span_s if span_s else None,
+        "workload.transfer_throughput_bytes_per_s_peak_1s": busiest_second(transferred),
+        "workload.trim_throughput_bytes_per_s_mean": int(trimmed.sum()) / span_s if span_s else None,
+        "workload.trim_throughput_bytes_per_s_peak_1s": busiest_second(trimmed),
         "workload.burstiness": {
             "peak_to_mean_1s": _peak_to_mean(per_second),
             "index_of_dispersion_1s": _dispersion(per_second),
@@ -83,8 +89,10 @@ METRIC = Metric(
         "workload.span_ns",
         "workload.iops_mean",
         "workload.iops_peak_1s",
-        "workload.throughput_bytes_per_s_mean",
-        "workload.throughput_bytes_per_s_peak_1s",
+        "workload.transfer_throughput_bytes_per_s_mean",
+        "workload.transfer_throughput_bytes_per_s_peak_1s",
+        "workload.trim_throughput_bytes_per_s_mean",
+        "workload.trim_throughput_bytes_per_s_peak_1s",
         "workload.burstiness",
         "workload.mix_over_time",
         "workload.rates_code",

@@ -3,7 +3,8 @@
 ``size_histogram`` counts I/Os by opcode and by the power of two that their length does not exceed (key
 ``"4096"``: more than 2048 and at most 4096 bytes). ``alignment_share`` is the share of I/Os whose offset and
 length are both multiples of a number of bytes. I/Os without a length (flushes) are in neither. None with a
-length: ``no_ios``.
+length: ``no_ios``. The mean size is told apart for transfers (reads and writes) and trims, which are larger
+by orders of magnitude; it is absent where there are none.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testdrive.manifest import TRIM, opcode_name
+from testdrive.manifest import READ, TRIM, WRITE, opcode_name
 from testdrive.metrics.metric import NO_IOS, NOT_RECORDED, Metric, Values
 from testdrive.metrics.scans import Scan
 from testdrive.metrics.scans.distribution import rank
@@ -36,7 +37,8 @@ def compute(scan: Scan) -> Values:
     return {
         "workload.size_histogram": histogram,
         "workload.sizes_most_frequent": _most_frequent(shapes, sized),
-        "workload.size_mean_bytes": _weighted_mean(shapes, sized),
+        "workload.transfer_size_mean_bytes": _mean(shapes, sized & np.isin(shapes["code"], (READ, WRITE))),
+        "workload.trim_size_mean_bytes": _mean(shapes, sized & (shapes["code"] == TRIM)),
         "workload.alignment_share": _alignment(shapes, sized) if located else None,
         "workload.alignment_code": None if located else NOT_RECORDED,
         "workload.trims": _trims(shapes),
@@ -66,9 +68,9 @@ def _by_length(shapes: Any, chosen: NDArray[np.bool_]) -> dict[int, int]:
     return dict(zip(lengths.tolist(), ios.tolist(), strict=True))
 
 
-def _weighted_mean(shapes: Any, chosen: NDArray[np.bool_]) -> float:
+def _mean(shapes: Any, chosen: NDArray[np.bool_]) -> float | None:
     ios = shapes["ios"][chosen]
-    return float((ios * shapes["length_bytes"][chosen]).sum() / ios.sum())
+    return float((ios * shapes["length_bytes"][chosen]).sum() / ios.sum()) if len(ios) else None
 
 
 def _alignment(shapes: Any, sized: NDArray[np.bool_]) -> dict[str, float]:
@@ -99,7 +101,8 @@ METRIC = Metric(
     (
         "workload.size_histogram",
         "workload.sizes_most_frequent",
-        "workload.size_mean_bytes",
+        "workload.transfer_size_mean_bytes",
+        "workload.trim_size_mean_bytes",
         "workload.alignment_share",
         "workload.alignment_code",
         "workload.trims",

@@ -82,9 +82,12 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
             several([f"{said(key, units.count, rates)} IOPS" for key in ("iops_mean", "iops_peak_1s")]),
         ),
         (
-            "Throughput, trims included: mean and busiest second",
+            "Throughput of reads and writes: mean and busiest second",
             several(
-                [said(f"throughput_bytes_per_s_{key}", units.rate, rates) for key in ("mean", "peak_1s")]
+                [
+                    said(f"transfer_throughput_bytes_per_s_{key}", units.rate, rates)
+                    for key in ("mean", "peak_1s")
+                ]
             ),
         ),
         (
@@ -106,7 +109,7 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
                 "footprint_code",
             ),
         ),
-        ("Mean size, trims included", said("size_mean_bytes", units.size, "sizes_code")),
+        ("Mean size of reads and writes", said("transfer_size_mean_bytes", units.size, "sizes_code")),
         (
             "Aligned to",
             several([f"{units.size(int(key))} {aligned(key)}" for key in _ALIGNMENTS_SHOWN]),
@@ -136,13 +139,20 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
             ),
         ),
         (
-            "Trims, bytes trimmed, median size",
+            "Trims, bytes trimmed, mean and median size",
             several(
                 [
                     said("trims.ios", units.count),
                     said("trims.bytes", units.size),
+                    said("trim_size_mean_bytes", units.size),
                     said("trims.length_bytes.p50", units.size),
                 ]
+            ),
+        ),
+        (
+            "Trimmed each second: mean and busiest second",
+            several(
+                [said(f"trim_throughput_bytes_per_s_{key}", units.rate, rates) for key in ("mean", "peak_1s")]
             ),
         ),
         ("Events lost on recording", said("events_dropped", units.count)),

@@ -188,7 +188,7 @@ def test_rates_burstiness_and_mix_of_a_workload_of_bursts():
     found = workload_rates.METRIC.values(scan_of(columns))
     assert found["workload.iops_mean"] == pytest.approx(3001 / 30)
     assert found["workload.iops_peak_1s"] == 300
-    assert found["workload.throughput_bytes_per_s_peak_1s"] == 300 * 8192
+    assert found["workload.transfer_throughput_bytes_per_s_peak_1s"] == 300 * 8192
     counts = np.zeros(30)
     counts[::3], counts[29] = 300, 1
     burstiness = found["workload.burstiness"]
@@ -206,8 +206,30 @@ def test_the_busiest_second_may_be_the_one_that_the_recording_ends_in():
     submit = np.concatenate((np.arange(10) * 100_000_000, SECOND_NS + np.arange(50)))
     found = workload_rates.METRIC.values(scan_of({"submit_ns": submit, "length_bytes": 512}))
     assert found["workload.iops_peak_1s"] == 50
-    assert found["workload.throughput_bytes_per_s_peak_1s"] == 50 * 512
+    assert found["workload.transfer_throughput_bytes_per_s_peak_1s"] == 50 * 512
     assert found["workload.burstiness_code"] == "too_short"
+
+
+def test_transfers_and_trims_are_told_apart():
+    # Ten seconds of a 4 KiB write every 100 ms, and a trim of 1 GiB in the sixth.
+    submit = np.append(np.arange(101) * 100_000_000, 5 * SECOND_NS + 1)
+    opcode = np.append(np.full(101, 1), 2)
+    columns = {"submit_ns": submit, "opcode": opcode, "length_bytes": np.where(opcode == 2, 1 << 30, 4096)}
+    columns |= {"offset_bytes": 0, "latency_ns": 0}
+    scan = scan_of(columns)
+    rates, sizes = workload_rates.METRIC.values(scan), workload_sizes.METRIC.values(scan)
+    assert rates["workload.transfer_throughput_bytes_per_s_mean"] == pytest.approx(101 * 4096 / 10)
+    assert rates["workload.transfer_throughput_bytes_per_s_peak_1s"] == 10 * 4096
+    assert rates["workload.trim_throughput_bytes_per_s_mean"] == pytest.approx((1 << 30) / 10)
+    assert rates["workload.trim_throughput_bytes_per_s_peak_1s"] == 1 << 30
+    assert sizes["workload.transfer_size_mean_bytes"] == 4096
+    assert sizes["workload.trim_size_mean_bytes"] == 1 << 30
+
+
+def test_a_workload_without_trims_has_no_mean_size_of_them():
+    scan = scan_of({"submit_ns": [0, SECOND_NS], "opcode": 0, "offset_bytes": 0, "length_bytes": 512})
+    assert workload_sizes.METRIC.values(scan)["workload.trim_size_mean_bytes"] is None
+    assert workload_rates.METRIC.values(scan)["workload.trim_throughput_bytes_per_s_mean"] == 0
 
 
 def test_interarrival_times():
