@@ -10,7 +10,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +31,38 @@ def require(program: str) -> str:
         missing(f"the program {program}")
     assert path is not None
     return path
+
+
+def run_testdrive(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the installed command with the real engine, as a user does; without them the test is skipped."""
+    from testdrive.engine import find_engine
+    from testdrive.errors import EngineError
+
+    command = Path(sys.executable).parent / "testdrive"
+    if not command.is_file():
+        missing("the installed command testdrive")
+    try:
+        find_engine()
+    except EngineError:
+        missing("the engine's release build")
+    said = [os.fspath(command), *map(os.fspath, arguments)]
+    return subprocess.run(said, capture_output=True, text=True, check=False, timeout=120)
+
+
+@contextmanager
+def loop_device(image: Path, size_bytes: int) -> Iterator[Path]:
+    """A loop device over a new file of this size; where there is none to be had, the test is skipped."""
+    losetup = require("losetup")
+    with image.open("wb") as file:
+        file.truncate(size_bytes)
+    made = subprocess.run([losetup, "-f", "--show", image], capture_output=True, text=True, check=False)
+    if made.returncode:
+        missing("the right to set up a loop device")
+    device = made.stdout.strip()
+    try:
+        yield Path(device)
+    finally:
+        subprocess.run([losetup, "-d", device], check=True)
 
 
 def missing(what: str) -> None:
