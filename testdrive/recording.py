@@ -12,12 +12,10 @@ What other parts call::
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -27,39 +25,13 @@ import ibis
 from numpy.typing import NDArray
 
 from testdrive.errors import RecordingError
-from testdrive.manifest import (
-    Counts,
-    Manifest,
-    OpcodeCounts,
-    opcode_name,
-    read_manifest,
-    write_manifest,
-)
+from testdrive.manifest import Manifest, read_manifest
+from testdrive.recovery import has_crashed, recover
+from testdrive.segments import COLUMNS, Segment, checked_segments, first_line, means_damage
 
-#: The columns of a segment and their types, in order. Every one is required.
-COLUMNS: dict[str, str] = {
-    "intended_ns": "int64",
-    "submit_ns": "int64",
-    "latency_ns": "int64",
-    "offset_bytes": "int64",
-    "length_bytes": "int64",
-    "opcode": "int32",
-    "flags": "int32",
-    "stream": "int32",
-    "status": "int32",
-    "phase": "int32",
-}
-_PARQUET_TYPES = {"int64": "INT64", "int32": "INT32"}
+__all__ = ["COLUMNS", "Arrays", "Recording", "Segment"]
 
 Arrays = dict[str, NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A closed segment: one Parquet file and its number of rows, as its footer says."""
-
-    path: Path
-    rows: int
 
 
 class Recording:
@@ -122,12 +94,12 @@ class Recording:
         if not directory.is_dir():
             raise RecordingError(directory, "is not a directory; a recording is one, give its path")
         manifest = read_manifest(directory)
-        crashed = manifest.status == "running" and not _writer_alive(manifest)
+        crashed = has_crashed(manifest)
         recording = cls(directory, manifest, [], memory_limit=memory_limit, threads=threads)
         try:
-            recording.segments = _checked_segments(directory, recording.connect())
+            recording.segments = checked_segments(directory, recording.connect())
             if crashed:
-                recording._recover()
+                recover(recording)
         except BaseException:
             recording.close()
             raise
@@ -246,142 +218,15 @@ class Recording:
         try:
             return read()
         except duckdb.Error as error:
-            if not _means_damage(error):
+            if not means_damage(error):
                 raise
             raise RecordingError(
                 self.path,
-                f"a segment is damaged: {_first_line(error)}; restore it from a copy or remove that segment",
+                f"a segment is damaged: {first_line(error)}; restore it from a copy or remove that segment",
             ) from error
-
-    def _recover(self) -> None:
-        """Mark a recording whose writer crashed: remove the open segment, count what is there, set
-        `interrupted`.
-
-        On a read-only directory this happens in memory alone, and again at the next opening.
-        """
-        manifest = self.manifest
-        manifest.counts = self._count()
-        manifest.status = "interrupted"
-        manifest.status_reason = (
-            "the process that wrote it ended without closing it; the closed segments were kept"
-        )
-        end_ns = self._end_ns()
-        for phase in manifest.phases:
-            if phase.end_ns is None or phase.end_ns < phase.start_ns:
-                phase.end_ns = max(end_ns, phase.start_ns)
-        self.recovered = True
-        with contextlib.suppress(OSError):
-            for leftover in [*(self.path / "ios").glob("*.parquet.open"), self.path / "reserve"]:
-                leftover.unlink(missing_ok=True)
-            write_manifest(self.path, manifest)
-
-    def _end_ns(self) -> int:
-        rows = self.all_rows()
-        end = self.execute(rows.aggregate(end_ns=(rows.submit_ns + ibis.greatest(rows.latency_ns, 0)).max()))
-        return int(end["end_ns"][0]) if sum(segment.rows for segment in self.segments) else 0
-
-    def _count(self) -> Counts:
-        """The manifest's counts, from the rows of the closed segments."""
-        rows = self.all_rows()
-        ended = rows.submit_ns + ibis.greatest(rows.latency_ns, 0)
-        found = self.execute(
-            rows.group_by(code=rows.opcode).aggregate(
-                ios=rows.count(),
-                bytes=rows.length_bytes.sum(),
-                errors=(rows.status != 0).sum(),
-                no_completion=(rows.latency_ns < 0).sum(),
-                length_max_bytes=rows.length_bytes.max(),
-                end_max_bytes=(rows.offset_bytes + rows.length_bytes).max(),
-                start_ns=ibis.least(rows.intended_ns, rows.submit_ns).min(),
-                end_ns=ended.max(),
-            )
-        )
-        counts = Counts()
-        if not len(found["code"]):
-            return counts
-        for i, code in enumerate(found["code"]):
-            counts.by_opcode[opcode_name(int(code))] = OpcodeCounts(
-                **{key: int(found[key][i]) for key in ("ios", "bytes", "errors", "length_max_bytes")}
-            )
-        counts.ios = int(found["ios"].sum())
-        counts.bytes = int(found["bytes"].sum())
-        counts.errors = int(found["errors"].sum())
-        counts.no_completion = int(found["no_completion"].sum())
-        counts.end_max_bytes = max(int(found["end_max_bytes"].max()), 0)
-        counts.span_ns = int(found["end_ns"].max() - found["start_ns"].min())
-        return counts
 
 
 def _fetch(backend: Any, expression: Any) -> Arrays:
     table = backend.to_pyarrow(expression)
     # One column at a time, so that the two copies of a result are never held whole.
     return {name: table.column(name).to_numpy() for name in table.column_names}
-
-
-def _checked_segments(directory: Path, backend: Any) -> list[Segment]:
-    """The closed segments, each checked to be Parquet with exactly the columns of the format."""
-    paths = sorted((directory / "ios").glob("*.parquet"))
-    return [Segment(path, _checked_rows(path, backend)) for path in paths]
-
-
-def _checked_rows(path: Path, backend: Any) -> int:
-    try:
-        schema = backend.raw_sql(
-            "SELECT name, type, repetition_type FROM parquet_schema(?) WHERE type IS NOT NULL",
-            parameters=[str(path)],
-        ).fetchall()
-        rows = backend.raw_sql(
-            "SELECT num_rows FROM parquet_file_metadata(?)", parameters=[str(path)]
-        ).fetchone()
-    except duckdb.Error as error:
-        raise RecordingError(
-            path,
-            f"is not a whole Parquet file ({_first_line(error)}); restore it from a copy, or move it away",
-        ) from error
-    problem = _schema_problem(schema)
-    if problem:
-        raise RecordingError(
-            path, f"is not a segment of a recording: {problem}; it is foreign or damaged, move it away"
-        )
-    return int(rows[0])
-
-
-def _schema_problem(schema: Iterable[tuple[str, str, str]]) -> str | None:
-    found = {name: (kind, repetition) for name, kind, repetition in schema}
-    for name, kind in COLUMNS.items():
-        if name not in found:
-            return f"column {name} is missing"
-        if found[name][0] != _PARQUET_TYPES[kind]:
-            return f"column {name} is {found[name][0]}, expected {_PARQUET_TYPES[kind]}"
-        if found[name][1] != "REQUIRED":
-            return f"column {name} is {found[name][1]}, expected REQUIRED"
-    extra = sorted(set(found) - set(COLUMNS))
-    return f"column {extra[0]} does not belong there" if extra else None
-
-
-def _means_damage(error: duckdb.Error) -> bool:
-    # What the Parquet reader finds wrong in a page arrives as one of these, or as the root class itself.
-    return type(error) is duckdb.Error or isinstance(
-        error, (duckdb.InvalidInputException, duckdb.IOException)
-    )
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
-
-
-def _writer_alive(manifest: Manifest) -> bool:
-    """Whether the process that the manifest names still runs on this machine since this boot."""
-    writer = manifest.writer
-    if writer is None:
-        return False
-    try:
-        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        stat = Path(f"/proc/{writer.pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return False
-    # The name of the process, field 2, may hold spaces and parentheses: fields are counted after the last
-    # one.
-    fields = stat.rpartition(")")[2].split()
-    state, start_ticks = fields[0], int(fields[19])
-    return boot_id == writer.boot_id and start_ticks == writer.start_ticks and state not in ("Z", "X")

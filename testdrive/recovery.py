@@ -1,0 +1,102 @@
+"""Recordings whose writer crashed: telling so, and putting them right (docs/recording-format.md, Crashes)."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ibis
+
+from testdrive.manifest import Counts, Manifest, OpcodeCounts, opcode_name, write_manifest
+
+if TYPE_CHECKING:
+    from testdrive.recording import Recording
+
+
+def has_crashed(manifest: Manifest) -> bool:
+    """Whether a manifest says `running` although its writer is gone."""
+    return manifest.status == "running" and not _writer_alive(manifest)
+
+
+def recover(recording: Recording) -> None:
+    """Mark a recording whose writer crashed: remove the open segment, count what is there, set
+    `interrupted`.
+
+    On a read-only directory this happens in memory alone, and again at the next opening.
+
+    Parameters
+    ----------
+    recording : testdrive.recording.Recording
+        With its closed segments checked. Its manifest is changed, in memory and on disk.
+    """
+    manifest = recording.manifest
+    manifest.counts = _count(recording)
+    manifest.status = "interrupted"
+    manifest.status_reason = (
+        "the process that wrote it ended without closing it; the closed segments were kept"
+    )
+    end_ns = _end_ns(recording)
+    for phase in manifest.phases:
+        if phase.end_ns is None or phase.end_ns < phase.start_ns:
+            phase.end_ns = max(end_ns, phase.start_ns)
+    recording.recovered = True
+    with contextlib.suppress(OSError):
+        for leftover in [*(recording.path / "ios").glob("*.parquet.open"), recording.path / "reserve"]:
+            leftover.unlink(missing_ok=True)
+        write_manifest(recording.path, manifest)
+
+
+def _end_ns(recording: Recording) -> int:
+    rows = recording.all_rows()
+    end = recording.execute(rows.aggregate(end_ns=(rows.submit_ns + ibis.greatest(rows.latency_ns, 0)).max()))
+    return int(end["end_ns"][0]) if sum(segment.rows for segment in recording.segments) else 0
+
+
+def _count(recording: Recording) -> Counts:
+    """The manifest's counts, from the rows of the closed segments."""
+    rows = recording.all_rows()
+    ended = rows.submit_ns + ibis.greatest(rows.latency_ns, 0)
+    found = recording.execute(
+        rows.group_by(code=rows.opcode).aggregate(
+            ios=rows.count(),
+            bytes=rows.length_bytes.sum(),
+            errors=(rows.status != 0).sum(),
+            no_completion=(rows.latency_ns < 0).sum(),
+            length_max_bytes=rows.length_bytes.max(),
+            end_max_bytes=(rows.offset_bytes + rows.length_bytes).max(),
+            start_ns=ibis.least(rows.intended_ns, rows.submit_ns).min(),
+            end_ns=ended.max(),
+        )
+    )
+    counts = Counts()
+    if not len(found["code"]):
+        return counts
+    for i, code in enumerate(found["code"]):
+        counts.by_opcode[opcode_name(int(code))] = OpcodeCounts(
+            **{key: int(found[key][i]) for key in ("ios", "bytes", "errors", "length_max_bytes")}
+        )
+    counts.ios = int(found["ios"].sum())
+    counts.bytes = int(found["bytes"].sum())
+    counts.errors = int(found["errors"].sum())
+    counts.no_completion = int(found["no_completion"].sum())
+    counts.end_max_bytes = max(int(found["end_max_bytes"].max()), 0)
+    counts.span_ns = int(found["end_ns"].max() - found["start_ns"].min())
+    return counts
+
+
+def _writer_alive(manifest: Manifest) -> bool:
+    """Whether the process that the manifest names still runs on this machine since this boot."""
+    writer = manifest.writer
+    if writer is None:
+        return False
+    try:
+        boot_id = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        stat = Path(f"/proc/{writer.pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    # The name of the process, field 2, may hold spaces and parentheses: fields are counted after the last
+    # one.
+    fields = stat.rpartition(")")[2].split()
+    state, start_ticks = fields[0], int(fields[19])
+    return boot_id == writer.boot_id and start_ticks == writer.start_ticks and state not in ("Z", "X")

@@ -1,0 +1,102 @@
+"""The segments of a recording: Parquet files with exactly the columns of docs/recording-format.md."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from testdrive.errors import RecordingError
+
+#: The columns of a segment and their types, in order. Every one is required.
+COLUMNS: dict[str, str] = {
+    "intended_ns": "int64",
+    "submit_ns": "int64",
+    "latency_ns": "int64",
+    "offset_bytes": "int64",
+    "length_bytes": "int64",
+    "opcode": "int32",
+    "flags": "int32",
+    "stream": "int32",
+    "status": "int32",
+    "phase": "int32",
+}
+_PARQUET_TYPES = {"int64": "INT64", "int32": "INT32"}
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A closed segment: one Parquet file and its number of rows, as its footer says."""
+
+    path: Path
+    rows: int
+
+
+def checked_segments(directory: Path, backend: Any) -> list[Segment]:
+    """The closed segments in order, each checked to be Parquet with exactly the columns of the format.
+
+    Parameters
+    ----------
+    directory : pathlib.Path
+        The recording's.
+    backend : ibis backend
+        The query engine that reads the files' footers.
+
+    Raises
+    ------
+    RecordingError
+        A file is not Parquet, is cut short, or has other columns or types.
+    """
+    paths = sorted((directory / "ios").glob("*.parquet"))
+    return [Segment(path, _checked_rows(path, backend)) for path in paths]
+
+
+def _checked_rows(path: Path, backend: Any) -> int:
+    try:
+        schema = backend.raw_sql(
+            "SELECT name, type, repetition_type FROM parquet_schema(?) WHERE type IS NOT NULL",
+            parameters=[str(path)],
+        ).fetchall()
+        rows = backend.raw_sql(
+            "SELECT num_rows FROM parquet_file_metadata(?)", parameters=[str(path)]
+        ).fetchone()
+    except duckdb.Error as error:
+        raise RecordingError(
+            path,
+            f"is not a whole Parquet file ({first_line(error)}); restore it from a copy, or move it away",
+        ) from error
+    problem = _schema_problem(schema)
+    if problem:
+        raise RecordingError(
+            path, f"is not a segment of a recording: {problem}; it is foreign or damaged, move it away"
+        )
+    return int(rows[0])
+
+
+def _schema_problem(schema: Iterable[tuple[str, str, str]]) -> str | None:
+    found = {name: (kind, repetition) for name, kind, repetition in schema}
+    for name, kind in COLUMNS.items():
+        if name not in found:
+            return f"column {name} is missing"
+        if found[name][0] != _PARQUET_TYPES[kind]:
+            return f"column {name} is {found[name][0]}, expected {_PARQUET_TYPES[kind]}"
+        if found[name][1] != "REQUIRED":
+            return f"column {name} is {found[name][1]}, expected REQUIRED"
+    extra = sorted(set(found) - set(COLUMNS))
+    return f"column {extra[0]} does not belong there" if extra else None
+
+
+def means_damage(error: duckdb.Error) -> bool:
+    """Whether an error of the query engine means that a file is damaged, not that the question was wrong."""
+    # What the Parquet reader finds wrong in a page arrives as one of these, or as the root class itself.
+    return type(error) is duckdb.Error or isinstance(
+        error, (duckdb.InvalidInputException, duckdb.IOException)
+    )
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, without the context that follows it."""
+    return str(error).strip().splitlines()[0]
