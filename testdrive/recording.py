@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from testdrive.errors import RecordingError
 from testdrive.manifest import Manifest, read_manifest
-from testdrive.recovery import has_crashed, recover
+from testdrive.recovery import has_crashed, keep_whole_segments, recover
 from testdrive.segments import COLUMNS, Segment, checked_segments, first_line, means_damage
 
 __all__ = ["COLUMNS", "Arrays", "Recording", "Segment"]
@@ -94,9 +94,15 @@ class Recording:
         if not directory.is_dir():
             raise RecordingError(directory, "is not a directory; a recording is one, give its path")
         manifest = read_manifest(directory)
-        crashed = has_crashed(manifest)
+        crashed = has_crashed(directory, manifest)
+        if crashed:
+            # The writer may have ended well between the reading of its manifest and the look at its lock.
+            manifest = read_manifest(directory)
+            crashed = manifest.status == "running"
         recording = cls(directory, manifest, [], memory_limit=memory_limit, threads=threads)
         try:
+            if crashed:
+                keep_whole_segments(directory, recording.connect())
             recording.segments = checked_segments(directory, recording.connect())
             if crashed:
                 recover(recording)

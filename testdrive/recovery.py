@@ -3,20 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import ibis
 
+from testdrive.errors import RecordingError
 from testdrive.manifest import Counts, Manifest, OpcodeCounts, opcode_name, write_manifest
+from testdrive.segments import checked_rows
 
 if TYPE_CHECKING:
     from testdrive.recording import Recording
 
 
-def has_crashed(manifest: Manifest) -> bool:
-    """Whether a manifest says `running` although its writer is gone."""
-    return manifest.status == "running" and not _writer_alive(manifest)
+#: The file that a writer holds a lock on for as long as it lives.
+LOCK_NAME = "writer.lock"
+_LEFTOVERS = ("reserve", LOCK_NAME)
+
+
+def has_crashed(directory: Path, manifest: Manifest) -> bool:
+    """Whether a manifest says `running` although its writer is gone.
+
+    The writer's lock says so on whichever host or in whichever container it is; a recording without one is
+    judged by the process that its manifest names.
+    """
+    if manifest.status != "running":
+        return False
+    lock = directory / LOCK_NAME
+    alive = _is_locked(lock) if lock.exists() else _writer_alive(manifest)
+    return not alive
+
+
+def keep_whole_segments(directory: Path, backend: Any) -> None:
+    """Give segments that were closed but not yet renamed when the writer died their final name."""
+    for path in open_segments(directory):
+        with contextlib.suppress(RecordingError, OSError):
+            checked_rows(path, backend)
+            path.rename(path.with_suffix(""))
+
+
+def open_segments(directory: Path) -> list[Path]:
+    """The segments of a recording that do not have their final name."""
+    return sorted((directory / "ios").glob("*.parquet.open"))
 
 
 def recover(recording: Recording) -> None:
@@ -42,7 +71,7 @@ def recover(recording: Recording) -> None:
             phase.end_ns = max(end_ns, phase.start_ns)
     recording.recovered = True
     with contextlib.suppress(OSError):
-        for leftover in [*(recording.path / "ios").glob("*.parquet.open"), recording.path / "reserve"]:
+        for leftover in (*open_segments(recording.path), *(recording.path / name for name in _LEFTOVERS)):
             leftover.unlink(missing_ok=True)
         write_manifest(recording.path, manifest)
 
@@ -83,6 +112,18 @@ def _count(recording: Recording) -> Counts:
     counts.end_max_bytes = max(int(found["end_max_bytes"].max()), 0)
     counts.span_ns = int(found["end_ns"].max() - found["start_ns"].min())
     return counts
+
+
+def _is_locked(lock: Path) -> bool:
+    """Whether somebody holds the lock; also true where that cannot be told, since the recording is then best
+    left alone.
+    """
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    return False
 
 
 def _writer_alive(manifest: Manifest) -> bool:

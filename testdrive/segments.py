@@ -51,10 +51,11 @@ def checked_segments(directory: Path, backend: Any) -> list[Segment]:
         A file is not Parquet, is cut short, or has other columns or types.
     """
     paths = sorted((directory / "ios").glob("*.parquet"))
-    return [Segment(path, _checked_rows(path, backend)) for path in paths]
+    return [Segment(path, checked_rows(path, backend)) for path in paths]
 
 
-def _checked_rows(path: Path, backend: Any) -> int:
+def checked_rows(path: Path, backend: Any) -> int:
+    """The number of rows of a file that is a whole segment; raises as :func:`checked_segments` does."""
     try:
         schema = backend.raw_sql(
             "SELECT name, type, repetition_type FROM parquet_schema(?) WHERE type IS NOT NULL",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from pathlib import Path
@@ -204,6 +205,29 @@ def test_a_recording_whose_writer_is_alive_is_left_alone(tmp_path):
         assert len(recording.execute(recording.table())["submit_ns"]) == 3
     assert (path / "manifest.json").read_bytes() == before
     assert (path / "ios" / "00001.parquet.open").exists()
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_the_lock_of_the_writer_decides_whatever_process_the_manifest_names(tmp_path, held):
+    # Another host's process may have any number, this one's own included.
+    path = crashed(tmp_path / "a.rec", None if held else this_process())
+    with (path / "writer.lock").open("wb") as lock:
+        if held:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        with Recording.open(path) as recording:
+            assert recording.manifest.status == ("running" if held else "interrupted")
+    assert (path / "writer.lock").exists() is held
+    assert (path / "ios" / "00001.parquet.open").exists() is held
+
+
+def test_a_segment_that_was_closed_but_not_yet_renamed_is_kept(tmp_path):
+    path = write_recording(tmp_path / "a.rec", SOME, status="running", segment_rows=2)
+    last = path / "ios" / "00001.parquet"
+    last.rename(last.with_suffix(".parquet.open"))
+    with Recording.open(path) as recording:
+        assert [segment.rows for segment in recording.segments] == [2, 1]
+        assert recording.manifest.counts.ios == 3
+    assert last.exists()
 
 
 def test_a_crashed_recording_that_cannot_be_written_is_recovered_in_memory(tmp_path, monkeypatch):
