@@ -8,6 +8,7 @@ mod run;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+use testdrive_runner::{Event, RunError};
 
 /// Runs jobs on drives, imports traces, and lists drives; the contracts are in docs/job.md.
 #[derive(Parser)]
@@ -31,7 +32,20 @@ enum Command {
     Formats,
 }
 
+/// A defect of the engine is told like any other error, and ends the process at once: the recording, marked by its lock as given up,
+/// is recovered by whoever opens it next.
+fn tell_panics() {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        default(panic);
+        let error = RunError::internal(format!("a defect of the engine, please report it: {panic}"));
+        lines::tell_line(&Event::from(&error));
+        std::process::exit(i32::from(error.kind.exit_status()));
+    }));
+}
+
 fn main() -> ExitCode {
+    tell_panics();
     match Cli::parse().command {
         Command::Run(args) => run::main(&args),
         Command::Drives => drives::main(),

@@ -136,6 +136,52 @@ fn a_killed_engine_leaves_every_closed_segment_and_the_recording_says_so() {
     assert!(recording.rows().unwrap() >= 1_000);
     assert_eq!(recording.manifest.counts.ios, recording.rows().unwrap());
     assert!(!output.join("reserve").exists());
+    let phases = &recording.manifest.phases;
+    assert_eq!(phases.len(), 1, "the phase that was cut off is known");
+    assert!(phases[0].measured && phases[0].start_ns > 0 && phases[0].end_ns > phases[0].start_ns);
+}
+
+#[test]
+fn a_recording_in_progress_is_left_alone_by_a_reader_in_another_container() {
+    let Some(_turn) = loop_turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (_, uri, output) = file_and_output(folder.path(), 1 << 20);
+    let mut engine = Engine::start(&endless(&uri, &output));
+    engine.wait_for_ios(100);
+    // With process numbers of its own, as in a container, the reader cannot see the writer.
+    let other = folder.path().join("other.rec");
+    let job = json!({"version": 1, "drive": {"uri": "null:"}, "output": other,
+        "phases": [{"kind": "replay", "recording": output}]});
+    let job_file = folder.path().join("job.json");
+    fs::write(&job_file, job.to_string()).unwrap();
+    let binary = env!("CARGO_BIN_EXE_testdrive-engine");
+    let arguments = ["-pf", "--mount-proc", binary, "run", "--job", job_file.to_str().unwrap()];
+    let ended = Command::new("unshare").args(arguments).stdout(Stdio::null()).status().unwrap();
+    assert!(ended.code().is_some());
+    engine.wait_for_ios(200);
+    engine.signal(libc::SIGINT);
+    let (finished, status) = engine.end();
+    assert_eq!(status, 5, "{finished}");
+    assert_eq!(rows(&output), finished["counts"]["ios"].as_u64().unwrap());
+}
+
+#[test]
+fn a_device_that_disappears_ends_the_run_even_where_errors_do_not() {
+    let Some(_turn) = loop_turn() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let device = Loop::new();
+    let output = folder.path().join("a.rec");
+    let mut job = endless(&device.path, &output);
+    job["on_error"] = "continue".into();
+    let mut engine = Engine::start(&job);
+    engine.wait_for_ios(100);
+    // A loop device whose file is gone has no capacity any more, as a drive that was pulled.
+    File::options().write(true).open(&device.backing).unwrap().set_len(0).unwrap();
+    must("losetup", &["--set-capacity", &device.path]);
+    let (finished, status) = engine.end();
+    assert_eq!((finished["status"].as_str(), status), (Some("failed"), 4), "{finished}");
+    assert!(finished["reason"].as_str().unwrap().contains("the drive is gone"), "{finished}");
+    assert_eq!(rows(&output), finished["counts"]["ios"].as_u64().unwrap());
 }
 
 #[test]

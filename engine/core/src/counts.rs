@@ -62,6 +62,18 @@ impl OpcodeCounts {
         }
     }
 
+    /// This, so many times over.
+    #[must_use]
+    pub fn times(&self, factor: u64) -> OpcodeCounts {
+        let mut all = *self;
+        for count in &mut all.counts {
+            count.ios = count.ios.saturating_mul(factor);
+            count.bytes = count.bytes.saturating_mul(factor);
+            count.errors = count.errors.saturating_mul(factor);
+        }
+        all
+    }
+
     /// What is left of this when `other` is taken away; never below 0. Lengths may differ between the two (clipped, widened), so
     /// only where I/Os are left do bytes remain.
     #[must_use]

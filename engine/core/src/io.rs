@@ -160,7 +160,7 @@ pub struct IoRecord {
 impl IoRecord {
     /// When it completed, or `None` where that was not seen.
     pub fn complete_ns(&self) -> Option<i64> {
-        (self.latency_ns >= 0).then(|| self.submit_ns + self.latency_ns)
+        (self.latency_ns >= 0).then(|| self.submit_ns.saturating_add(self.latency_ns))
     }
 }
 

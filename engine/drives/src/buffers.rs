@@ -104,7 +104,7 @@ impl Buffers {
     /// When the system has not the memory.
     pub fn new(io_bytes_max: u64, data: WriteData, seed: u64) -> io::Result<Buffers> {
         let length = usize::try_from(io_bytes_max).map_err(io::Error::other)?;
-        let length = length.saturating_mul(2).max(REGION_MIN_BYTES);
+        let length = length.max(REGION_MIN_BYTES);
         let mut buffers = Buffers { reads: Region::map(length)?, writes: Region::map(length)? };
         buffers.fill(data, seed);
         Ok(buffers)

@@ -46,6 +46,18 @@ impl Device {
         }
     }
 
+    /// Whether a block device was removed: the kernel then says that it has no capacity, or does not answer at all.
+    pub fn is_gone(&self) -> bool {
+        const BLKGETSIZE64: libc::c_ulong = 0x8008_1272;
+        if self.kind == DeviceKind::File {
+            return false;
+        }
+        let mut capacity_bytes = 0_u64;
+        // SAFETY: BLKGETSIZE64 writes one u64 to the pointer, which is valid for the whole call.
+        let answer = unsafe { libc::ioctl(self.fd(), BLKGETSIZE64 as _, &mut capacity_bytes) };
+        answer != 0 || capacity_bytes == 0
+    }
+
     /// The fallocate(2) mode that writes zeroes. A file's range becomes a hole, which every file system with holes has, tmpfs too,
     /// and which reads as zeroes all the same.
     pub fn zeroes_mode(&self) -> i32 {

@@ -56,6 +56,12 @@ pub trait Drive {
     /// The drive's clock, in nanoseconds from an origin of its own: the host's for real drives, virtual for modelled ones.
     fn now_ns(&self) -> i64;
 
+    /// Whether the drive is no longer there, asked after an I/O failed: the kernel fails the I/Os of a drive that was pulled with
+    /// errors that a drive that is there can have too.
+    fn is_gone(&self) -> bool {
+        false
+    }
+
     /// Queues a command.
     ///
     /// # Errors

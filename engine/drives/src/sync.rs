@@ -134,6 +134,10 @@ impl Drive for SyncDrive {
         self.device.supports(opcode)
     }
 
+    fn is_gone(&self) -> bool {
+        self.device.is_gone()
+    }
+
     fn now_ns(&self) -> i64 {
         self.clock.now_ns()
     }

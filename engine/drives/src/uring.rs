@@ -294,6 +294,10 @@ impl Drive for UringDrive {
         self.device.supports(opcode)
     }
 
+    fn is_gone(&self) -> bool {
+        self.device.is_gone()
+    }
+
     #[inline]
     fn now_ns(&self) -> i64 {
         self.clock.now_ns()

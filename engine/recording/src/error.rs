@@ -39,6 +39,12 @@ pub enum RecordingError {
         /// What can be done.
         remedy: &'static str,
     },
+    /// Its rows stand too far from the order of their times.
+    #[error("{path} cannot be read in the order of its times in bounded memory: sort the source by time and import it again")]
+    Unordered {
+        /// The segment.
+        path: PathBuf,
+    },
     /// The system refused.
     #[error("cannot {action} {path}: {source}")]
     Io {

@@ -4,6 +4,7 @@
 
 mod clock_text;
 mod error;
+mod lock;
 mod manifest;
 mod merge;
 mod process;

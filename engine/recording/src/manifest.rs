@@ -13,6 +13,8 @@ pub const FORMAT: &str = "testdrive-recording";
 /// The version that this crate writes, and the greatest that it reads.
 pub const VERSION: u64 = 1;
 pub(crate) const FILE_NAME: &str = "manifest.json";
+/// Size of the manifest of a recording in progress: a full disk must not keep the last one from being written.
+const RUNNING_BYTES: usize = 64 << 10;
 
 /// Where the I/Os came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -300,19 +302,47 @@ impl Manifest {
         serde_json::from_value(value).map_err(|error| RecordingError::damaged(&path, error))
     }
 
-    /// Writes `manifest.json` so that a reader sees either the old or the new one, whatever happens meanwhile.
-    pub(crate) fn write(&self, directory: &Path) -> Result<(), RecordingError> {
-        let path = directory.join(FILE_NAME);
-        let temporary = directory.join("manifest.json.new");
+    /// The text, with white space up to a size that later versions of it fit in while the recording is written.
+    fn padded_text(&self) -> Vec<u8> {
         let mut text = serde_json::to_vec_pretty(self).expect("a manifest has only string keys");
         text.push(b'\n');
+        if self.status == Status::Running && text.len() < RUNNING_BYTES {
+            text.resize(RUNNING_BYTES - 1, b' ');
+            text.push(b'\n');
+        }
+        text
+    }
+
+    /// Writes `manifest.json` so that a reader sees either the old or the new one, whatever happens meanwhile.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn write(&self, directory: &Path) -> Result<(), RecordingError> {
+        let path = directory.join(FILE_NAME);
+        let temporary = directory.join("manifest.json.new");
+        let text = self.padded_text();
         let written = fs::File::create(&temporary).and_then(|mut file| {
             file.write_all(&text)?;
             file.sync_all()
         });
-        written.map_err(RecordingError::io("write", &temporary))?;
+        match written {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT)) => {
+                // The blocks of the old manifest are still there. Written over in place it is not safe against a crash at this very
+                // moment, but the alternative is a manifest that is wrong for certain.
+                let _ = fs::remove_file(&temporary);
+                return overwrite(&path, &text).map_err(RecordingError::io("write", &path));
+            }
+            result => result.map_err(RecordingError::io("write", &temporary))?,
+        }
         fs::rename(&temporary, &path).map_err(RecordingError::io("replace", &path))?;
         let synced = fs::File::open(directory).and_then(|directory| directory.sync_all());
         synced.map_err(RecordingError::io("sync", directory))
     }
+}
+
+fn overwrite(path: &Path, text: &[u8]) -> std::io::Result<()> {
+    let mut file = fs::OpenOptions::new().write(true).open(path)?;
+    file.write_all(text)?;
+    file.set_len(text.len() as u64)?;
+    file.sync_all()
 }

@@ -36,6 +36,9 @@ impl OrderBy {
     }
 }
 
+/// The most row groups that are decoded at once: about 1 GiB. Recordings of runs overlap by a few.
+const OPEN_GROUPS_MAX: usize = 140;
+
 /// Segment and row group: the order in which rows stand in the files.
 type FilePosition = (usize, usize);
 
@@ -76,6 +79,9 @@ impl OrderedRows {
             let due = self.heap.peek().is_none_or(|Reverse((time_ns, _))| place.first_ns <= *time_ns);
             if !due {
                 break;
+            }
+            if self.open.len() == OPEN_GROUPS_MAX {
+                return Err(RecordingError::Unordered { path: self.segments[place.segment].clone() });
             }
             let place = self.waiting.pop().expect("the vector was not empty above");
             let mut rows = read_group(&self.segments[place.segment], place.group)?;

@@ -1,4 +1,4 @@
-//! Which process writes a recording, whether it still lives, and on which host.
+//! Which process writes a recording, and on which host: for people, who may have to find it.
 
 use crate::manifest::{Host, Writer};
 use std::fs;
@@ -25,12 +25,6 @@ pub(crate) fn this_writer() -> Writer {
     }
 }
 
-/// Whether the process that a manifest names still runs on this host.
-pub(crate) fn is_alive(writer: &Writer) -> bool {
-    writer.boot_id == trimmed("/proc/sys/kernel/random/boot_id")
-        && start_ticks(writer.pid) == Some(writer.start_ticks)
-}
-
 /// This host, as a manifest names it.
 pub fn this_host() -> Host {
     let meminfo = trimmed("/proc/meminfo");
@@ -51,18 +45,5 @@ pub fn this_host() -> Host {
         cpu_model,
         cpus: std::thread::available_parallelism().map_or(1, |count| count.get() as u64),
         memory_bytes: memory_kib * 1024,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn this_process_lives_and_one_of_another_boot_does_not() {
-        let own = this_writer();
-        assert!(is_alive(&own));
-        assert!(!is_alive(&Writer { boot_id: "another".into(), ..own.clone() }));
-        assert!(!is_alive(&Writer { start_ticks: own.start_ticks + 1, ..own }));
     }
 }

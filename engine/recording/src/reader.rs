@@ -50,6 +50,12 @@ impl Recording {
         Ok(recording)
     }
 
+    /// Lists the segments anew.
+    pub(crate) fn list_again(&mut self) -> Result<(), RecordingError> {
+        self.segments = list_segments(&self.directory)?;
+        Ok(())
+    }
+
     /// Where it is.
     pub fn directory(&self) -> &Path {
         &self.directory

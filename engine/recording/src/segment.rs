@@ -96,15 +96,31 @@ impl Segment {
         Ok(())
     }
 
-    /// Encodes the rest, writes the footer, makes the file durable and gives it its final name.
-    pub(crate) fn close(mut self) -> Result<(), RecordingError> {
+    /// Encodes the rest. What remains to do is disk work, for which nobody need wait.
+    pub(crate) fn seal(mut self) -> Result<SealedSegment, RecordingError> {
         self.encode()?;
-        let Segment { mut writer, open_path, .. } = self;
+        Ok(SealedSegment { writer: self.writer, open_path: self.open_path })
+    }
+}
+
+/// A segment to which no row will be added.
+pub(crate) struct SealedSegment {
+    writer: SerializedFileWriter<BufWriter<ReservedFile>>,
+    open_path: PathBuf,
+}
+
+impl SealedSegment {
+    /// Writes the footer, makes the file durable and gives it its final name.
+    pub(crate) fn close(self) -> Result<(), RecordingError> {
+        let SealedSegment { mut writer, open_path } = self;
         writer.finish().map_err(RecordingError::encode(&open_path))?;
         let file = writer.inner().get_ref();
         file.sync().map_err(RecordingError::io("sync", &open_path))?;
         let path = open_path.with_extension("");
-        fs::rename(&open_path, &path).map_err(RecordingError::io("rename", &open_path))
+        fs::rename(&open_path, &path).map_err(RecordingError::io("rename", &open_path))?;
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(RecordingError::io("sync", folder))
     }
 }
 

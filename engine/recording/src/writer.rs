@@ -1,13 +1,16 @@
 //! Writes a recording: rows into rotating segments, and a manifest that is true at every moment.
 
 use crate::error::RecordingError;
+use crate::lock::WriterLock;
 use crate::manifest::{Counts, Manifest, Status};
+use crate::reader::Recording;
 use crate::reserve::Reserve;
 use crate::segment::Segment;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use testdrive_core::{IoRecord, Opcode};
 
@@ -39,6 +42,9 @@ pub struct RecordingWriter {
     limits: WriterLimits,
     reserve: Reserve,
     segment: Option<(Segment, Instant)>,
+    /// The segment before, while it is made durable: the disk may take longer than the queues of rows can wait.
+    closing: Option<JoinHandle<Result<(), RecordingError>>>,
+    _lock: WriterLock,
     next_segment: u32,
     span: Option<(i64, i64)>,
 }
@@ -58,15 +64,25 @@ impl RecordingWriter {
         }
         let segments = directory.join("ios");
         fs::create_dir_all(&segments).map_err(RecordingError::io("create", &segments))?;
-        let reserve = Reserve::take(directory, limits.reserve_bytes)
-            .map_err(RecordingError::io("hold disk space in", directory))?;
-        manifest.write(directory)?;
+        let prepared =
+            WriterLock::take(directory).map_err(RecordingError::io("lock", directory)).and_then(|lock| {
+                let reserve = Reserve::take(directory, limits.reserve_bytes)
+                    .map_err(RecordingError::io("hold disk space in", directory))?;
+                manifest.write(directory)?;
+                Ok((lock, reserve))
+            });
+        let (lock, reserve) = prepared.inspect_err(|_| {
+            // Nothing was recorded yet: a second try must not find the remains of the first.
+            let _ = fs::remove_dir_all(directory);
+        })?;
         Ok(RecordingWriter {
             directory: directory.to_path_buf(),
             manifest,
             limits,
             reserve,
             segment: None,
+            closing: None,
+            _lock: lock,
             next_segment: 0,
             span: None,
         })
@@ -125,41 +141,64 @@ impl RecordingWriter {
         }
     }
 
-    /// Writes the manifest as it stands, still `running`.
-    ///
-    /// # Errors
-    /// When the system refuses.
-    pub fn checkpoint(&self) -> Result<(), RecordingError> {
-        self.manifest.write(&self.directory)
-    }
-
     /// Closes the last segment and writes the final manifest.
     ///
     /// # Errors
     /// As [`RecordingWriter::append`]; the segments that were closed before stay readable.
     pub fn finish(mut self, status: Status, reason: Option<String>) -> Result<Manifest, RecordingError> {
-        let closed = self.close_segment();
+        let closed = self.close_segment().and_then(|()| self.wait_for_closing());
         self.manifest.status = status;
         self.manifest.status_reason = reason;
+        if let Err(error) = &closed {
+            self.manifest.status = Status::Failed;
+            self.manifest.status_reason.get_or_insert_with(|| error.to_string());
+            self.recount();
+        }
         if self.reserve.spent_flag().load(Ordering::Acquire) && status == Status::Complete {
             self.manifest.status = Status::Failed;
             self.manifest.status_reason.get_or_insert_with(|| "the disk under the recording is full".into());
         }
         self.reserve.release();
         self.manifest.write(&self.directory)?;
-        closed.map(|()| self.manifest)
+        WriterLock::remove(&self.directory);
+        closed.map(|()| self.manifest.clone())
     }
 
     fn close_segment(&mut self) -> Result<(), RecordingError> {
-        match self.segment.take() {
-            Some((segment, _)) => segment.close(),
+        let Some((segment, _)) = self.segment.take() else { return Ok(()) };
+        let sealed = segment.seal()?;
+        self.wait_for_closing()?;
+        self.closing = Some(thread::spawn(move || sealed.close()));
+        Ok(())
+    }
+
+    fn wait_for_closing(&mut self) -> Result<(), RecordingError> {
+        match self.closing.take() {
+            Some(closing) => closing.join().expect("closing a segment does not panic"),
             None => Ok(()),
+        }
+    }
+
+    /// Counts what really is in closed segments, after one of them was lost.
+    fn recount(&mut self) {
+        let (mut counts, mut span) = (Counts::default(), None);
+        let counted = Recording::open(&self.directory)
+            .and_then(|recording| recording.for_each_batch(|rows| count_rows(&mut counts, &mut span, rows)));
+        if counted.is_ok() {
+            self.manifest.counts = counts;
         }
     }
 
     fn count(&mut self, rows: &[IoRecord]) {
         let counts = &mut self.manifest.counts;
         count_rows(counts, &mut self.span, rows);
+    }
+}
+
+impl Drop for RecordingWriter {
+    fn drop(&mut self) {
+        // A segment that is being closed is worth waiting for, also when the run is given up.
+        let _ = self.wait_for_closing();
     }
 }
 
@@ -172,13 +211,13 @@ pub(crate) fn count_rows(counts: &mut Counts, span: &mut Option<(i64, i64)>, row
         let end_bytes = row.offset_bytes.max(0).saturating_add(row.length_bytes.max(0));
         counts.end_max_bytes = counts.end_max_bytes.max(end_bytes as u64);
         first = first.min(row.intended_ns).min(row.submit_ns);
-        last = last.max(row.submit_ns + row.latency_ns.max(0));
+        last = last.max(row.submit_ns.saturating_add(row.latency_ns.max(0)));
     }
     let total = counts.by_opcode.total();
     (counts.ios, counts.bytes, counts.errors) = (total.ios, total.bytes, total.errors);
     if first <= last {
         *span = Some((first, last));
-        counts.span_ns = last - first;
+        counts.span_ns = last.saturating_sub(first);
     }
     debug_assert_eq!(
         total.ios,

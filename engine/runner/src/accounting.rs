@@ -65,12 +65,17 @@ impl Accounting {
         }
     }
 
-    /// Fills in `not_reached`: what of the source is neither issued nor accounted for.
-    pub fn close(&mut self) {
+    /// What was issued, or left out for a reason.
+    pub fn reached(&self) -> OpcodeCounts {
         let mut reached = self.issued;
         reached.merge(&self.filtered);
         reached.merge(&self.skipped);
         reached.merge(&self.unsupported);
-        self.not_reached = self.source.minus(&reached);
+        reached
+    }
+
+    /// Fills in `not_reached`: what of the source is neither issued nor accounted for.
+    pub fn close(&mut self) {
+        self.not_reached = self.source.minus(&self.reached());
     }
 }

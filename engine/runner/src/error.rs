@@ -35,7 +35,8 @@ impl ErrorKind {
         match self {
             ErrorKind::Usage => 2,
             ErrorKind::Refused => 3,
-            ErrorKind::Drive | ErrorKind::Recording | ErrorKind::Internal => 4,
+            ErrorKind::Drive | ErrorKind::Recording => 4,
+            ErrorKind::Internal => 70,
         }
     }
 }
@@ -78,6 +79,7 @@ impl From<RecordingError> for RunError {
             RecordingError::Exists { .. }
             | RecordingError::NotARecording { .. }
             | RecordingError::Newer { .. }
+            | RecordingError::Unordered { .. }
             | RecordingError::Damaged { .. } => ErrorKind::Usage,
             RecordingError::Io { .. } | RecordingError::Encode { .. } => ErrorKind::Recording,
         };

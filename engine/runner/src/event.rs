@@ -1,6 +1,7 @@
 //! Progress, one JSON object a line. Documented in `docs/job.md`.
 
 use crate::error::RunError;
+use crate::job::PhaseJob;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use testdrive_recording::{Counts, DriveIdentity, Status, Warning};
@@ -25,6 +26,8 @@ pub enum Event {
         /// What it is.
         #[serde(flatten)]
         phase: PhaseName,
+        /// Its start on the drive's clock.
+        start_ns: i64,
         /// I/Os to come, where they are known.
         planned_ios: Option<u64>,
         /// Time to come, where it is known.
@@ -65,6 +68,18 @@ pub struct PhaseName {
     pub name: String,
     /// `prepare`, `replay` or `synthetic`.
     pub kind: &'static str,
+}
+
+impl PhaseName {
+    /// Of a phase of the job.
+    pub fn of(job: &PhaseJob) -> PhaseName {
+        let kind = match job {
+            PhaseJob::Prepare(_) => "prepare",
+            PhaseJob::Replay(_) => "replay",
+            PhaseJob::Synthetic(_) => "synthetic",
+        };
+        PhaseName { name: job.name().into(), kind }
+    }
 }
 
 /// Figures of a phase so far; latencies and rates are of the last interval.

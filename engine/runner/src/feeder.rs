@@ -7,6 +7,8 @@ use crate::job::{Events, Pace, ReplayJob};
 use crate::source::{Peek, Planned, Source};
 use crate::stop::Stop;
 use rtrb::{Consumer, Producer, RingBuffer};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 use testdrive_core::{Command, IoRecord, LbaMap, Opcode, Placement};
@@ -20,28 +22,32 @@ const FULL_SLEEP: Duration = Duration::from_micros(200);
 /// The queue from the feeder to one submitter.
 pub struct Fed {
     queue: Consumer<Planned>,
+    /// The feeder waits because some queue is full: then an empty one is not starved, its next I/O only comes later.
+    waiting: Arc<AtomicBool>,
 }
 
 /// The feeder's ends of the queues.
 pub struct Feeds {
     queues: Vec<Producer<Planned>>,
+    waiting: Arc<AtomicBool>,
 }
 
 /// A queue for each of `submitters`.
 pub fn queues(submitters: usize) -> (Feeds, Vec<Fed>) {
+    let waiting = Arc::new(AtomicBool::new(false));
     let (queues, feds) = (0..submitters)
         .map(|_| {
             let (producer, queue) = RingBuffer::new(AHEAD);
-            (producer, Fed { queue })
+            (producer, Fed { queue, waiting: Arc::clone(&waiting) })
         })
         .unzip();
-    (Feeds { queues }, feds)
+    (Feeds { queues, waiting }, feds)
 }
 
 impl Fed {
     /// Whether the submitter may start: enough is decoded, or all is.
     pub fn is_primed(&self) -> bool {
-        self.queue.slots() >= AHEAD / 2 || self.queue.is_abandoned()
+        self.queue.slots() >= AHEAD / 2 || self.queue.is_abandoned() || self.waiting.load(Ordering::Relaxed)
     }
 }
 
@@ -52,7 +58,8 @@ impl Source for Fed {
             return Peek::Ready(*planned);
         }
         if !self.queue.is_abandoned() {
-            return Peek::Starved;
+            let held_back = self.waiting.load(Ordering::Relaxed);
+            return if held_back { Peek::HeldBack } else { Peek::Starved };
         }
         // The feeder may have pushed its last between the two looks.
         match self.queue.peek() {
@@ -77,11 +84,16 @@ pub struct Feeder<'a> {
     pub map: LbaMap,
     /// What the drive's path cannot do.
     pub unsupported: Vec<Opcode>,
+    /// The longest transfer that the submitters have buffers for.
+    pub transfer_max_bytes: u64,
 }
 
 /// Whether feeding goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     GoOn,
+    /// Nobody takes I/Os any more, but what the schedule still held is to be counted.
+    CountOnly,
     End,
 }
 
@@ -91,18 +103,17 @@ impl Feeder<'_> {
     /// # Errors
     /// When a segment of the source cannot be read.
     pub fn run(&self, mut feeds: Feeds, stop: &Stop) -> Result<Accounting, RecordingError> {
-        let mut state =
-            Feeding { accounting: Accounting::default(), gates: Gates::default(), offset_ns: 0, sequence: 0 };
+        let mut state = Feeding::default();
         let loops = match (self.job.loops, self.job.duration_ns) {
             (Some(loops), _) => u64::from(loops),
             (None, Some(_)) => u64::MAX,
             (None, None) => 1,
         };
         for _ in 0..loops {
-            let before = state.accounting.source.total().ios;
+            let before = state.sequence;
             let fate = self.feed_once(&mut feeds, &mut state, stop)?;
-            // A source without I/Os in its window would loop for ever without a pause.
-            if matches!(fate, Fate::End) || state.accounting.source.total().ios == before {
+            // A pass that issues nothing would be repeated for ever without a pause.
+            if fate == Fate::End || state.sequence == before {
                 break;
             }
         }
@@ -123,6 +134,9 @@ impl Feeder<'_> {
         let (mut first_ns, mut last_ns, mut rows) = (None, 0, 0_i64);
         for row in self.recording.ordered_rows(order)? {
             let row = row?;
+            if stop.requested() {
+                return Ok(Fate::End);
+            }
             if !self.is_measured(&row) {
                 continue;
             }
@@ -137,7 +151,7 @@ impl Feeder<'_> {
             first_ns.get_or_insert(time_ns);
             last_ns = time_ns;
             let issue_ns = ((time_ns - self.job.from_ns) as f64 / self.job.speed) as i64 + state.offset_ns;
-            if matches!(self.feed(row, issue_ns, feeds, state, stop), Fate::End) {
+            if self.feed(row, issue_ns, feeds, state, stop) == Fate::End {
                 return Ok(Fate::End);
             }
         }
@@ -158,7 +172,7 @@ impl Feeder<'_> {
     }
 
     fn is_measured(&self, row: &IoRecord) -> bool {
-        self.recording.manifest.phases.get(usize::from(row.phase)).is_none_or(|phase| phase.measured)
+        self.recording.manifest.phases.get(usize::from(row.phase)).is_some_and(|phase| phase.measured)
     }
 
     fn feed(
@@ -174,6 +188,9 @@ impl Feeder<'_> {
             return Fate::End;
         }
         let Some((command, sequence)) = self.place(&row, state) else { return Fate::GoOn };
+        if state.count_only {
+            return Fate::GoOn;
+        }
         let complete_ns = row.complete_ns().map(|complete_ns| {
             let order_ns = self.order().time_ns(&row);
             issue_ns + ((complete_ns - order_ns) as f64 / self.job.speed) as i64
@@ -199,7 +216,13 @@ impl Feeder<'_> {
         };
         let submitters = feeds.queues.len();
         let submitter = row.stream.rem_euclid(submitters as i32) as usize;
-        push(&mut feeds.queues[submitter], planned, stop)
+        let fate = feeds.push(submitter, planned, stop);
+        if fate == Fate::CountOnly {
+            // A timed replay whose duration is over is late with what is left; without a schedule nothing was due.
+            state.count_only = timed;
+            return if timed { Fate::GoOn } else { Fate::End };
+        }
+        fate
     }
 
     /// Counts an I/O and says where it goes; `None` where it goes nowhere.
@@ -211,13 +234,15 @@ impl Feeder<'_> {
             accounting.filtered.add(opcode, length_bytes);
             return None;
         }
-        if self.unsupported.contains(&opcode) {
+        let too_long = opcode.transfers() && length_bytes > self.transfer_max_bytes;
+        if too_long || self.unsupported.contains(&opcode) {
             accounting.unsupported.add(opcode, length_bytes);
             return None;
         }
         let command =
             Command { offset_bytes: row.offset_bytes.max(0) as u64, length_bytes, opcode, flags: row.flags };
-        let Placement::At(command, changes) = self.map.place(command) else {
+        let has_place = opcode == Opcode::Flush || row.offset_bytes >= 0;
+        let Some(Placement::At(command, changes)) = has_place.then(|| self.map.place(command)) else {
             accounting.skipped.add(opcode, length_bytes);
             return None;
         };
@@ -237,23 +262,36 @@ impl Feeder<'_> {
 }
 
 /// What the feeder knows of its own progress.
+#[derive(Default)]
 struct Feeding {
+    count_only: bool,
     accounting: Accounting,
     gates: Gates,
     offset_ns: i64,
     sequence: u64,
 }
 
-fn push(queue: &mut Producer<Planned>, planned: Planned, stop: &Stop) -> Fate {
-    while queue.is_full() {
-        if stop.requested() || queue.is_abandoned() {
-            return Fate::End;
+impl Feeds {
+    fn push(&mut self, submitter: usize, planned: Planned, stop: &Stop) -> Fate {
+        let queue = &mut self.queues[submitter];
+        while queue.is_full() {
+            self.waiting.store(true, Ordering::Relaxed);
+            if stop.requested() {
+                return Fate::End;
+            }
+            if queue.is_abandoned() {
+                return Fate::CountOnly;
+            }
+            thread::sleep(FULL_SLEEP);
         }
-        thread::sleep(FULL_SLEEP);
-    }
-    match queue.push(planned) {
-        Ok(()) => Fate::GoOn,
-        Err(_) => unreachable!("only the feeder pushes, and there was room"),
+        self.waiting.store(false, Ordering::Relaxed);
+        if queue.is_abandoned() {
+            return Fate::CountOnly;
+        }
+        match queue.push(planned) {
+            Ok(()) => Fate::GoOn,
+            Err(_) => unreachable!("only the feeder pushes, and there was room"),
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 //! The job: what the control plane asks for. Documented in `docs/job.md`.
 
-use crate::error::RunError;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use testdrive_core::{LbaMode, Opcode};
@@ -287,104 +286,7 @@ fn default_seed() -> u64 {
     1
 }
 
-/// The most slots of a queue: the ring of completions is twice as long, and the kernel allows 65,536.
-const DEPTH_MAX: u32 = 16_384;
-
-impl Job {
-    /// Reads and checks a job.
-    ///
-    /// # Errors
-    /// When it is not JSON, has an unknown key or version, or a value that makes no sense.
-    pub fn parse(text: &str) -> Result<Job, RunError> {
-        let job: Job = serde_json::from_str(text)
-            .map_err(|error| RunError::usage(format!("the job is not valid: {error}")))?;
-        if job.version > JOB_VERSION {
-            let message = format!(
-                "the job has version {}, and this engine takes up to {JOB_VERSION}: use a newer engine",
-                job.version
-            );
-            return Err(RunError::usage(message));
-        }
-        if job.phases.is_empty() {
-            return Err(RunError::usage("the job has no phases: name at least one".into()));
-        }
-        check(
-            job.io_timeout_s > 0.0 && job.io_timeout_s.is_finite(),
-            "io_timeout_s",
-            job.io_timeout_s,
-            "a time above 0",
-        )?;
-        check(
-            job.segment_s > 0.0 && job.segment_s.is_finite(),
-            "segment_s",
-            job.segment_s,
-            "a time above 0",
-        )?;
-        job.phases.iter().try_for_each(PhaseJob::validate)?;
-        Ok(job)
-    }
-}
-
-fn check(valid: bool, key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<(), RunError> {
-    if valid {
-        Ok(())
-    } else {
-        Err(RunError::usage(format!("{key} is {value}: give {wanted}")))
-    }
-}
-
 impl PhaseJob {
-    fn validate(&self) -> Result<(), RunError> {
-        let depth_wanted = format!("a number from 1 to {DEPTH_MAX}");
-        let depth_check = |key, depth| check((1..=DEPTH_MAX).contains(&depth), key, depth, &depth_wanted);
-        let block_check = |block_bytes: u64| {
-            let valid = block_bytes > 0 && block_bytes.is_multiple_of(512) && block_bytes <= 1 << 30;
-            check(valid, "block_bytes", block_bytes, "a multiple of 512, at most 1 GiB")
-        };
-        if let Data::CompressibleShare(share) = self.data() {
-            check((0.0..=1.0).contains(&share), "compressible_share", share, "a share from 0 to 1")?;
-        }
-        match self {
-            PhaseJob::Prepare(job) => {
-                depth_check("depth", job.depth)?;
-                block_check(job.block_bytes)
-            }
-            PhaseJob::Synthetic(job) => {
-                depth_check("depth", job.depth)?;
-                block_check(job.block_bytes)?;
-                check(
-                    (0.0..=1.0).contains(&job.read_share),
-                    "read_share",
-                    job.read_share,
-                    "a share from 0 to 1",
-                )?;
-                let bounded = job.ios.is_some() || job.duration_ns.is_some();
-                check(
-                    bounded,
-                    "ios and duration_ns",
-                    "absent",
-                    "at least one of them, so that the phase ends",
-                )
-            }
-            PhaseJob::Replay(job) => {
-                depth_check("depth", job.depth)?;
-                depth_check("max_in_flight", job.max_in_flight)?;
-                let speed_valid = job.speed.is_finite() && job.speed > 0.0;
-                check(speed_valid, "speed", job.speed, "a factor above 0")?;
-                check(job.loops != Some(0), "loop", 0, "at least 1")?;
-                let window_valid = job.to_ns.is_none_or(|to_ns| to_ns > job.from_ns);
-                check(window_valid, "to_ns", job.to_ns.unwrap_or(0), "a time after from_ns")?;
-                let one_submitter = job.pace != Pace::Depth || job.streams == Streams::One;
-                check(
-                    one_submitter,
-                    "streams",
-                    "source",
-                    "'one' with pace 'depth', which counts completions over all I/Os",
-                )
-            }
-        }
-    }
-
     /// For people: as given, or the kind.
     pub fn name(&self) -> &str {
         let (name, kind) = match self {
@@ -418,50 +320,5 @@ impl ReplayJob {
     /// Whether an opcode is replayed.
     pub fn keeps(&self, opcode: Opcode) -> bool {
         (self.only.is_empty() || self.only.contains(&opcode)) && !self.without.contains(&opcode)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn message(phases: &str) -> String {
-        let text =
-            format!(r#"{{"version":1,"drive":{{"uri":"null:"}},"output":"a.rec","phases":[{phases}]}}"#);
-        Job::parse(&text).map(|_| String::new()).unwrap_or_else(|error| error.to_string())
-    }
-
-    #[test]
-    fn a_minimal_job_has_the_documented_defaults() {
-        let text = r#"{"version":1,"drive":{"uri":"null:"},"output":"a.rec","phases":[{"kind":"replay","recording":"b.rec"}]}"#;
-        let job = Job::parse(text).unwrap();
-        assert_eq!((job.record, job.io_timeout_s, job.on_error), (true, 30.0, OnError::Stop));
-        let PhaseJob::Replay(replay) = &job.phases[0] else { panic!("not a replay") };
-        assert_eq!((replay.pace, replay.lba, replay.speed), (Pace::Timed, LbaMode::Skip, 1.0));
-        assert_eq!((replay.depth, replay.max_in_flight, replay.measured), (32, 4096, true));
-        assert_eq!(job.phases[0].name(), "replay");
-    }
-
-    #[test]
-    fn what_makes_no_sense_is_refused_with_the_key_and_the_value() {
-        let synthetic = |rest: &str| message(&format!(r#"{{"kind":"synthetic",{rest}}}"#));
-        assert!(message("").contains("no phases"));
-        assert!(message(r#"{"kind":"dance"}"#).contains("dance"));
-        assert!(message(r#"{"kind":"replay","recording":"b","sped":2}"#).contains("sped"));
-        assert!(message(r#"{"kind":"replay","recording":"b","speed":0}"#).contains("speed is 0"));
-        assert!(message(r#"{"kind":"replay","recording":"b","from_ns":5,"to_ns":5}"#).contains("to_ns is 5"));
-        assert!(message(r#"{"kind":"replay","recording":"b","pace":"depth","streams":"source"}"#)
-            .contains("streams"));
-        assert!(synthetic(r#""ios":1,"depth":0"#).contains("depth is 0"));
-        assert!(synthetic(r#""ios":1,"block_bytes":1000"#).contains("block_bytes is 1000"));
-        assert!(synthetic(r#""depth":1"#).contains("ios and duration_ns"));
-        assert!(synthetic(r#""ios":1,"data":{"compressible_share":2}"#).contains("compressible_share is 2"));
-        assert_eq!(synthetic(r#""ios":1"#), "");
-    }
-
-    #[test]
-    fn a_newer_job_is_refused() {
-        let text = r#"{"version":2,"drive":{"uri":"null:"},"output":"a","phases":[]}"#;
-        assert!(Job::parse(text).unwrap_err().to_string().contains("version 2"));
     }
 }

@@ -8,20 +8,27 @@
 //! | recorder | writes rows, keeps the figures for the progress (`recorder`) |
 
 mod accounting;
+mod book;
+mod completed;
 mod error;
 mod event;
 mod feeder;
 mod gates;
+mod inputs;
 mod job;
+mod job_check;
+mod orders;
 mod phase;
 mod plan;
 mod recorder;
 mod run;
 mod source;
 mod spawn;
+mod start_line;
 mod stop;
 mod submission;
 mod synthetic;
+mod warnings;
 mod watch;
 mod worker;
 

@@ -2,21 +2,22 @@
 
 use crate::accounting::{Accounting, Depth};
 use crate::error::RunError;
-use crate::event::Event;
+use crate::event::{Event, PhaseName};
 use crate::feeder::{queues, Feeder, Feeds};
 use crate::gates::DepthMeter;
 use crate::job::{OnError, PhaseJob};
+use crate::orders::Shared;
 use crate::plan::{lba_map, write_data, PhasePlan};
 use crate::recorder::{Live, RowQueue};
 use crate::spawn::Borrower;
+use crate::start_line::StartLine;
 use crate::submission::{Primed, Submission, Submitted};
 use crate::synthetic::Synthetic;
 use crate::watch::Watch;
-use crate::worker::Shared;
 use rtrb::Producer;
 use serde_json::{Map, Value};
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
-use std::sync::{Barrier, Mutex};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 use testdrive_core::{Histogram, IoRecord};
@@ -46,12 +47,12 @@ pub struct PhaseContext<'a> {
 
 /// What a phase did.
 pub struct PhaseOutcome {
-    /// When it began, on the drive's clock.
-    pub start_ns: i64,
     /// When it ended.
     pub end_ns: i64,
     /// What became of its source.
     pub accounting: Accounting,
+    /// Why the source could not be read to its end.
+    pub error: Option<RunError>,
     /// Times that a submitter found nothing decoded.
     pub starved: u64,
     /// Times that a submitter waited for the recorder.
@@ -64,26 +65,6 @@ pub struct PhaseOutcome {
 
 /// The ends of the recorder's queues, one a submitter, or none for a run that keeps no rows.
 pub type RowProducers = Vec<Option<Producer<IoRecord>>>;
-
-/// The start that all submitters of a phase agree on.
-pub struct StartLine {
-    /// Passed twice: when all are ready, and when the time is set.
-    pub barrier: Barrier,
-    /// The phase's start on the drive's clock; `i64::MIN` before it is set.
-    pub start_ns: AtomicI64,
-    /// Whether a submitter could not get ready.
-    pub failed: AtomicBool,
-    /// Why.
-    error: Mutex<Option<RunError>>,
-}
-
-impl StartLine {
-    /// Notes why a submitter could not get ready; the first reason stands.
-    pub fn fail(&self, error: RunError) {
-        self.error.lock().expect("no holder of this lock panics").get_or_insert(error);
-        self.failed.store(true, Ordering::Release);
-    }
-}
 
 /// Runs a phase to its end, or to the run's.
 ///
@@ -112,6 +93,7 @@ pub fn run_phase(
                 job,
                 map: lba_map(recording, job, target),
                 unsupported: target.unsupported(),
+                transfer_max_bytes: plan.io_bytes_max(target.identity().logical_block_bytes),
             };
             let (feeds, feds) = queues(plan.submitters(target));
             let feeding = Feeding { sources: feds, feeder: Some((feeder, feeds)) };
@@ -136,16 +118,12 @@ fn run_submitters<S: Primed>(
     tell: &mut dyn FnMut(Event),
 ) -> Result<PhaseOutcome, RunError> {
     let submitters = feeding.sources.len();
-    let line = StartLine {
-        barrier: Barrier::new(submitters),
-        start_ns: AtomicI64::new(i64::MIN),
-        failed: AtomicBool::new(false),
-        error: Mutex::new(None),
-    };
+    let line = StartLine::new(submitters);
+    context.shared.sequence_max.store(0, Ordering::Relaxed);
     let identity = target.identity();
     let options = QueueOptions {
         clock: context.clock,
-        depth: plan.depth(),
+        depth: plan.depth(submitters),
         io_bytes_max: plan.io_bytes_max(identity.logical_block_bytes),
         data: write_data(plan.job.data()),
     };
@@ -158,7 +136,7 @@ fn run_submitters<S: Primed>(
         // SAFETY: the threads are dropped at the end of this block or of `watch_over`, and all that they borrow lives beyond it.
         let threads = unsafe { start(target, submission, feeding.sources, rows) };
         let submitted = threads.map(|threads| {
-            let watch = Watch::new(context, &line, planned_ios, plan.planned_ns());
+            let watch = Watch::new(context, &line, PhaseName::of(plan.job), planned_ios, plan.planned_ns());
             watch_over(threads, watch, tell)
         });
         if submitted.is_err() {
@@ -166,16 +144,22 @@ fn run_submitters<S: Primed>(
         }
         (submitted, feeder.map(|handle| handle.join().expect("the feeder panicked")))
     });
-    if let Some(error) = line.error.lock().expect("no holder of this lock panics").take() {
+    if let Some(error) = line.error() {
         return Err(error);
     }
     let submitted =
         submitted.map_err(|error| RunError::internal(format!("cannot start a thread: {error}")))?;
-    let accounting = fed.transpose()?.unwrap_or_default();
+    let (accounting, error) = match fed {
+        Some(Ok(accounting)) => (accounting, None),
+        // What was decoded until then has been issued and recorded: the phase stands, with the reason why it ended.
+        Some(Err(error)) => (Accounting::default(), Some(error.into())),
+        None => (Accounting::default(), None),
+    };
     Ok(merge(
         submitted.into_iter().flatten().collect(),
         accounting,
-        line.start_ns.load(Ordering::Acquire),
+        error,
+        line.start_ns().unwrap_or(0),
         producers,
     ))
 }
@@ -183,7 +167,7 @@ fn run_submitters<S: Primed>(
 /// A submitter's thread: what it brings back is absent where it could not open its queue.
 type SubmitterThread<'a> = Borrower<Option<Submitted<'a>>>;
 
-/// Starts a thread for each source on queues of the target.
+/// Starts a thread for each source on queues of the target. Where one cannot be started, those before it are let go.
 ///
 /// # Safety
 /// As for [`Borrower::spawn`]: the threads must be dropped while the arguments' borrows are alive.
@@ -193,25 +177,26 @@ unsafe fn start<'a, S: Primed + 'a>(
     sources: Vec<S>,
     rows: Vec<RowQueue<'a>>,
 ) -> std::io::Result<Vec<SubmitterThread<'a>>> {
+    let line = submission.line;
     let mut threads = Vec::with_capacity(sources.len());
     let mut ends = sources.into_iter().zip(rows);
     match target {
         Target::Sim(drive) => {
             // A model has one queue, so its phases have one submitter.
             let (source, rows) = ends.next().expect("a phase has a submitter");
-            let body = move || Some(submission.run(&mut **drive, source, rows));
+            let body = move || submission.run(&mut **drive, source, rows);
             // SAFETY: passed on to the caller.
-            threads.push(unsafe { Borrower::spawn("submitter", body) }?);
+            threads.push(unsafe { Borrower::spawn("submitter", body) }.inspect_err(|_| line.cancel())?);
         }
         Target::Null(identity) => {
             for (source, rows) in ends {
                 let (identity, options) = (identity.clone(), submission.options);
                 let body = move || {
                     let mut drive = NullDrive::new(identity, options.clock, options.depth);
-                    Some(submission.run(&mut drive, source, rows))
+                    submission.run(&mut drive, source, rows)
                 };
                 // SAFETY: passed on to the caller.
-                threads.push(unsafe { Borrower::spawn("submitter", body) }?);
+                threads.push(unsafe { Borrower::spawn("submitter", body) }.inspect_err(|_| line.cancel())?);
             }
         }
         Target::Device { device, engine, .. } => {
@@ -219,7 +204,7 @@ unsafe fn start<'a, S: Primed + 'a>(
                 let (device, engine) = (device.clone(), *engine);
                 let body = move || submission.run_device(device, engine, source, rows);
                 // SAFETY: passed on to the caller.
-                threads.push(unsafe { Borrower::spawn("submitter", body) }?);
+                threads.push(unsafe { Borrower::spawn("submitter", body) }.inspect_err(|_| line.cancel())?);
             }
         }
     }
@@ -244,13 +229,14 @@ fn watch_over<'a>(
 fn merge(
     submitted: Vec<Submitted<'_>>,
     accounting: Accounting,
+    error: Option<RunError>,
     start_ns: i64,
     producers: &mut RowProducers,
 ) -> PhaseOutcome {
     let mut outcome = PhaseOutcome {
-        start_ns,
         end_ns: start_ns,
         accounting,
+        error,
         starved: 0,
         recorder_waits: 0,
         latencies: Histogram::default(),

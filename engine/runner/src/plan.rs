@@ -1,9 +1,9 @@
 //! What a phase of the job comes to on a given target: submitters, depth, pacing, sizes, and how much there is to do.
 
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
-use crate::worker::Pacing;
+use crate::orders::Pacing;
 use std::thread;
-use testdrive_core::{LbaMap, Opcode};
+use testdrive_core::{LbaMap, Opcode, OpcodeCounts};
 use testdrive_drives::{Target, WriteData};
 use testdrive_recording::Recording;
 
@@ -20,7 +20,8 @@ impl PhasePlan<'_> {
     pub fn submitters(&self, target: &Target) -> usize {
         match self.job {
             PhaseJob::Replay(ReplayJob { streams: Streams::Source, .. }) if !target.identity().modelled => {
-                thread::available_parallelism().map_or(1, usize::from)
+                // A core is left to the feeder and the recorder; but streams that share one submitter would not be kept apart.
+                thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(2)
             }
             _ => 1,
         }
@@ -39,13 +40,14 @@ impl PhasePlan<'_> {
         }
     }
 
-    /// Slots of each submitter.
-    pub fn depth(&self) -> usize {
-        match (self.pacing(), self.job) {
+    /// Slots of each of so many submitters.
+    pub fn depth(&self, submitters: usize) -> usize {
+        let depth = match (self.pacing(), self.job) {
             (Pacing::Closed(depth), _) => depth,
             (_, PhaseJob::Replay(job)) => job.max_in_flight as usize,
             _ => unreachable!("only replays are timed or gated"),
-        }
+        };
+        depth.div_ceil(submitters)
     }
 
     /// The longest transfer.
@@ -72,11 +74,11 @@ impl PhasePlan<'_> {
             (PhaseJob::Prepare(job), _) => Some(capacity_bytes.div_ceil(job.block_bytes)),
             (PhaseJob::Synthetic(job), _) => job.ios,
             (PhaseJob::Replay(job), Some(recording)) if job.duration_ns.is_none() => {
-                let counts = &recording.manifest.counts.by_opcode;
+                let counts = measured_counts(recording);
                 let kept = Opcode::ALL.into_iter().filter(|opcode| job.keeps(*opcode));
                 let ios: u64 = kept.map(|opcode| counts.of(opcode).ios).sum();
                 let whole = job.from_ns == 0 && job.to_ns.is_none();
-                whole.then(|| ios * u64::from(job.loops.unwrap_or(1)))
+                whole.then(|| ios.saturating_mul(u64::from(job.loops.unwrap_or(1))))
             }
             _ => None,
         }
@@ -87,7 +89,7 @@ impl PhasePlan<'_> {
         match (self.job, self.recording) {
             (PhaseJob::Synthetic(job), _) => job.duration_ns,
             (PhaseJob::Replay(job), Some(recording)) if job.pace == Pace::Timed => {
-                let span_ns = recording.manifest.counts.span_ns;
+                let span_ns = measured_span_ns(recording);
                 let end_ns = job.to_ns.unwrap_or(span_ns).min(span_ns.max(job.from_ns));
                 let once_ns = ((end_ns - job.from_ns) as f64 / job.speed) as i64;
                 let loops_ns = once_ns.saturating_mul(i64::from(job.loops.unwrap_or(1)));
@@ -102,14 +104,40 @@ impl PhasePlan<'_> {
         }
     }
 
-    /// When to stop a phase that its schedule does not end.
+    /// When to stop submitting, however much is left.
     pub fn duration_ns(&self) -> Option<i64> {
         match self.job {
             PhaseJob::Synthetic(job) => job.duration_ns,
-            PhaseJob::Replay(job) if job.pace != Pace::Timed => job.duration_ns,
-            _ => None,
+            PhaseJob::Replay(job) => job.duration_ns,
+            PhaseJob::Prepare(_) => None,
         }
     }
+}
+
+/// What of a recording is replayed: a run's preparation is not.
+pub fn measured_counts(recording: &Recording) -> OpcodeCounts {
+    let manifest = &recording.manifest;
+    if manifest.phases.iter().all(|phase| phase.measured) {
+        return manifest.counts.by_opcode;
+    }
+    let mut counts = OpcodeCounts::default();
+    for phase in manifest.phases.iter().filter(|phase| phase.measured) {
+        let issued = phase.accounting.get("issued").cloned().unwrap_or_default();
+        // A phase without an accounting was cut off by a crash; what it issued is known only by reading it.
+        counts.merge(&serde_json::from_value(issued).unwrap_or_default());
+    }
+    counts
+}
+
+/// From the start of the replayed part of a recording to its end.
+fn measured_span_ns(recording: &Recording) -> i64 {
+    let manifest = &recording.manifest;
+    let measured = || manifest.phases.iter().filter(|phase| phase.measured);
+    if measured().count() == manifest.phases.len() {
+        return manifest.counts.span_ns;
+    }
+    let start_ns = measured().map(|phase| phase.start_ns).min().unwrap_or(0);
+    measured().map(|phase| phase.end_ns).max().unwrap_or(0) - start_ns
 }
 
 /// What writes carry, as the drives crate has it.

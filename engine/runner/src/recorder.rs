@@ -108,16 +108,14 @@ pub struct Live {
     pub lateness_max_ns: i64,
 }
 
-/// Writes rows until every queue has ended.
-///
-/// # Errors
-/// When the recording cannot be written; the run is then asked to stop.
+/// Writes rows until every queue has ended. Where that fails, the run is asked to stop, and the error comes back beside the writer, which
+/// can still close what it has.
 pub fn record(
     mut writer: RecordingWriter,
     mut queues: Vec<Consumer<IoRecord>>,
     live: &Mutex<Live>,
     stop: &Stop,
-) -> Result<RecordingWriter, RecordingError> {
+) -> (RecordingWriter, Option<RecordingError>) {
     let disk_full = writer.disk_full_flag();
     loop {
         // Looked at before the queues, so that rows pushed just before the end are still taken.
@@ -133,7 +131,7 @@ pub fn record(
             for rows in [first, second] {
                 if let Err(error) = writer.append(rows) {
                     stop.request(Status::Failed, format!("the recording could not be written: {error}"));
-                    return Err(error);
+                    return (writer, Some(error));
                 }
                 observe(live, rows);
             }
@@ -148,11 +146,11 @@ pub fn record(
         }
         if let Err(error) = writer.rotate_if_old() {
             stop.request(Status::Failed, format!("the recording could not be written: {error}"));
-            return Err(error);
+            return (writer, Some(error));
         }
         if taken == 0 {
             if ended {
-                return Ok(writer);
+                return (writer, None);
             }
             thread::sleep(IDLE_SLEEP);
         }

@@ -26,6 +26,8 @@ pub enum Peek {
     Ready(Planned),
     /// Nothing yet: it is still being decoded.
     Starved,
+    /// Nothing yet, since another submitter's I/Os come first.
+    HeldBack,
     /// There are no more.
     End,
 }

@@ -2,15 +2,16 @@
 
 use crate::error::RunError;
 use crate::feeder::Fed;
-use crate::phase::{PhaseContext, StartLine};
+use crate::orders::{Orders, Report};
+use crate::phase::PhaseContext;
 use crate::plan::PhasePlan;
 use crate::recorder::RowQueue;
 use crate::source::Source;
 use crate::spawn::Verdict;
+use crate::start_line::{CancelOnPanic, StartLine};
 use crate::synthetic::Synthetic;
-use crate::worker::{Orders, Report, Worker};
+use crate::worker::Worker;
 use serde_json::{Map, Value};
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 use testdrive_core::Histogram;
@@ -93,40 +94,36 @@ impl<'a> Submission<'a> {
         let opened = match engine {
             IoEngine::Sync => {
                 return match SyncDrive::new(device, &self.options) {
-                    Ok(mut drive) => Some(self.run(&mut drive, source, rows)),
+                    Ok(mut drive) => self.run(&mut drive, source, rows),
                     Err(error) => self.fail(&name, &error),
                 }
             }
             IoEngine::IoUring => UringDrive::new(device, &self.options),
         };
         match opened {
-            Ok(mut drive) => Some(self.run(&mut drive, source, rows)),
+            Ok(mut drive) => self.run(&mut drive, source, rows),
             Err(error) => self.fail(&name, &error),
         }
     }
 
     fn fail(&self, name: &str, error: &std::io::Error) -> Option<Submitted<'a>> {
         self.line.fail(RunError::drive(format!("cannot open a queue to {name}: {error}")));
-        self.line.barrier.wait();
-        self.line.barrier.wait();
         None
     }
 
-    /// Runs on an open queue.
-    pub fn run<D: Drive, S: Primed>(&self, drive: &mut D, source: S, rows: RowQueue<'a>) -> Submitted<'a> {
+    /// Runs on an open queue; `None` where another submitter could not open its own.
+    pub fn run<D: Drive, S: Primed>(
+        &self,
+        drive: &mut D,
+        source: S,
+        rows: RowQueue<'a>,
+    ) -> Option<Submitted<'a>> {
+        let _cancel = CancelOnPanic(self.line);
         while !source.is_primed() && !self.context.shared.stop.requested() {
             thread::sleep(Duration::from_millis(1));
         }
-        if self.line.barrier.wait().is_leader() {
-            let lead_ns = if drive.identity().modelled { 0 } else { START_AFTER_NS };
-            self.line.start_ns.store(drive.now_ns() + lead_ns, Ordering::Release);
-        }
-        self.line.barrier.wait();
-        let start_ns = self.line.start_ns.load(Ordering::Acquire);
-        if self.line.failed.load(Ordering::Acquire) {
-            let (report, end_ns) = (Report::default(), start_ns);
-            return Submitted { report, rows, histogram: None, end_ns, settings: Map::new() };
-        }
+        let lead_ns = if drive.identity().modelled { 0 } else { START_AFTER_NS };
+        let start_ns = self.line.wait(|| drive.now_ns() + lead_ns)?;
         let orders = Orders {
             pacing: self.plan.pacing(),
             depth: self.options.depth,
@@ -139,7 +136,7 @@ impl<'a> Submission<'a> {
         };
         let settings = drive.identity().settings.clone();
         let (report, rows, histogram) = Worker::new(drive, source, orders, self.context.shared, rows).run();
-        Submitted { report, rows, histogram, end_ns: drive.now_ns(), settings }
+        Some(Submitted { report, rows, histogram, end_ns: drive.now_ns(), settings })
     }
 }
 

@@ -1,7 +1,8 @@
 //! The caller's watch over a phase: progress is told, and signals become a stop.
 
-use crate::event::{Event, Progress};
-use crate::phase::{PhaseContext, StartLine};
+use crate::event::{Event, PhaseName, Progress};
+use crate::phase::PhaseContext;
+use crate::start_line::StartLine;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use testdrive_recording::Status;
@@ -15,6 +16,7 @@ pub struct Watch<'a> {
     line: &'a StartLine,
     planned_ios: Option<u64>,
     planned_ns: Option<i64>,
+    begun: Option<PhaseName>,
     told: Instant,
     ios_before: u64,
     bytes_before: u64,
@@ -27,6 +29,7 @@ impl<'a> Watch<'a> {
     pub fn new(
         context: &'a PhaseContext<'a>,
         line: &'a StartLine,
+        phase: PhaseName,
         planned_ios: Option<u64>,
         planned_ns: Option<i64>,
     ) -> Watch<'a> {
@@ -37,6 +40,7 @@ impl<'a> Watch<'a> {
             line,
             planned_ios,
             planned_ns,
+            begun: Some(phase),
             told: Instant::now(),
             ios_before: ios,
             bytes_before: bytes,
@@ -51,19 +55,27 @@ impl<'a> Watch<'a> {
         if signal != 0 {
             self.context.shared.stop.request(Status::Interrupted, interruption(signal));
         }
+        self.tell_begin(tell);
         if self.told.elapsed() >= PROGRESS_INTERVAL {
             self.tell_progress(tell);
         }
     }
 
+    /// Tells, once, that the phase has begun, as soon as it has.
+    fn tell_begin(&mut self, tell: &mut dyn FnMut(Event)) {
+        let Some(start_ns) = self.line.start_ns() else { return };
+        if let Some(phase) = self.begun.take() {
+            let (planned_ios, planned_ns) = (self.planned_ios, self.planned_ns);
+            tell(Event::Phase { index: self.context.index, phase, start_ns, planned_ios, planned_ns });
+        }
+    }
+
     /// Tells progress now.
     pub fn tell_progress(&mut self, tell: &mut dyn FnMut(Event)) {
+        self.tell_begin(tell);
         self.told = Instant::now();
         let shared = self.context.shared;
-        let start_ns = self.line.start_ns.load(Ordering::Acquire);
-        if start_ns == i64::MIN {
-            return;
-        }
+        let Some(start_ns) = self.line.start_ns() else { return };
         let now_ns = shared.now_ns.load(Ordering::Relaxed).max(start_ns);
         let (ios, bytes) = (shared.ios.load(Ordering::Relaxed), shared.bytes.load(Ordering::Relaxed));
         let (last_ns, last_ios, last_bytes) = self.last;

@@ -1,14 +1,13 @@
 //! The submitting loop: what is due goes to the drive, what completes goes to the recorder, and nothing else happens here.
 
-use crate::gates::DepthMeter;
+use crate::completed::Completed;
 use crate::job::OnError;
+use crate::orders::{Orders, Pacing, Report, Shared};
 use crate::recorder::RowQueue;
 use crate::source::{Peek, Planned, Source};
-use crate::stop::Stop;
-use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use testdrive_core::{Completion, Flags, Histogram, IoRecord, Opcode, OpcodeCounts, NO_COMPLETION};
+use std::sync::atomic::Ordering;
+use testdrive_core::{Completion, Flags, Histogram, IoRecord, Opcode, NO_COMPLETION};
 use testdrive_drives::{Drive, SubmitError, Wait};
 use testdrive_recording::Status;
 
@@ -19,119 +18,12 @@ const WATCH_NS: i64 = 20_000_000;
 /// How long a starved submitter of a real drive looks for completions before it looks for I/Os again.
 const STARVED_WAIT_NS: i64 = 2_000;
 
-/// What decides when the next I/O goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pacing {
-    /// At its own time from the phase's start.
-    Timed,
-    /// Once enough have completed, and after its think time.
-    Gated,
-    /// As soon as fewer than this are in flight.
-    Closed(usize),
-}
-
-/// What every worker of a phase shares.
-pub struct Shared {
-    /// When to stop.
-    pub stop: Stop,
-    /// The greatest sequence number submitted so far, plus one.
-    pub sequence_max: AtomicU64,
-    /// For the progress: the drive's clock, I/Os done, bytes done, errors, in flight.
-    pub now_ns: AtomicI64,
-    /// Completed I/Os.
-    pub ios: AtomicU64,
-    /// Completed bytes.
-    pub bytes: AtomicU64,
-    /// Failed I/Os.
-    pub errors: AtomicU64,
-    /// Outstanding I/Os of the last worker that said so.
-    pub in_flight: AtomicU64,
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Shared {
-            stop: Stop::default(),
-            sequence_max: AtomicU64::new(0),
-            now_ns: AtomicI64::new(0),
-            ios: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            errors: AtomicU64::new(0),
-            in_flight: AtomicU64::new(0),
-        }
-    }
-}
-
-/// What a worker is told.
-#[derive(Clone, Copy, Debug)]
-pub struct Orders {
-    /// When to issue.
-    pub pacing: Pacing,
-    /// Slots.
-    pub depth: usize,
-    /// Several workers share the source's order.
-    pub shared_order: bool,
-    /// The phase's start on the drive's clock.
-    pub start_ns: i64,
-    /// Stop submitting then.
-    pub end_ns: Option<i64>,
-    /// A drive that is silent for so long is dead.
-    pub io_timeout_ns: i64,
-    /// What an error does.
-    pub on_error: OnError,
-    /// The rows' phase.
-    pub phase: u16,
-}
-
-/// What a worker did.
-#[derive(Clone, Debug, Default)]
-pub struct Report {
-    /// Handed to the drive.
-    pub issued: OpcodeCounts,
-    /// In-flight depth.
-    pub depth: DepthMeter,
-    /// Submissions before one that stands earlier in the source.
-    pub order_inversions: u64,
-    /// First and last scheduled time.
-    pub intended_ns: Option<(i64, i64)>,
-    /// First and last submission.
-    pub submitted_ns: Option<(i64, i64)>,
-    /// I/Os that were given up: the kernel still has them.
-    pub unanswered: u64,
-    /// When the source had nothing decoded though it had not ended.
-    pub starved: u64,
-    /// When the recorder's queue was full, so that the loop had to wait.
-    pub recorder_waits: u64,
-}
-
 #[derive(Clone, Copy)]
 struct Slot {
     intended_ns: i64,
     submit_ns: i64,
     planned: Planned,
     busy: bool,
-}
-
-/// Completion times that gates still need.
-#[derive(Default)]
-struct Completed {
-    times_ns: VecDeque<i64>,
-    dropped: u64,
-}
-
-impl Completed {
-    fn count(&self) -> u64 {
-        self.dropped + self.times_ns.len() as u64
-    }
-
-    /// When the `number`-th completion came, counting from 1; gates only grow, so earlier ones are forgotten.
-    fn time_ns(&mut self, number: u64) -> Option<i64> {
-        while self.dropped + 1 < number && !self.times_ns.is_empty() {
-            self.times_ns.pop_front();
-            self.dropped += 1;
-        }
-        self.times_ns.get(usize::try_from(number.checked_sub(self.dropped + 1)?).ok()?).copied()
-    }
 }
 
 /// One submitting loop.
@@ -159,6 +51,8 @@ enum Next {
     At(i64),
     /// The source has nothing decoded.
     Starved,
+    /// The source's next I/Os belong to other submitters.
+    HeldBack,
     /// Nothing more to submit.
     Ended,
 }
@@ -200,6 +94,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     /// Runs until the source has ended and everything has completed, or the run stops.
     pub fn run(mut self) -> (Report, RowQueue<'a>, Option<Histogram>) {
         let mut ended = false;
+        self.wait_for_start();
         while !ended || self.in_flight() > 0 {
             if self.shared.stop.requested() {
                 self.drain();
@@ -220,6 +115,15 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         (self.report, self.rows, histogram)
     }
 
+    /// All submitters start together, so also a closed loop waits for the phase's start.
+    fn wait_for_start(&mut self) {
+        while self.drive.now_ns() < self.orders.start_ns {
+            if self.drive.poll(Wait::Until(self.orders.start_ns), &mut self.completions).is_err() {
+                return;
+            }
+        }
+    }
+
     fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -234,6 +138,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             let planned = match self.source.peek() {
                 Peek::Ready(planned) => planned,
                 Peek::Starved => break Next::Starved,
+                Peek::HeldBack => break Next::HeldBack,
                 Peek::End => break Next::Ended,
             };
             let intended_ns = match self.due_ns(&planned) {
@@ -296,6 +201,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     /// Hands the batch to the drive. The time is taken once, just before: it is the submission time of all of them.
     fn hand_over(&mut self) {
         let submit_ns = self.drive.now_ns();
+        self.shared.in_flight.fetch_add(self.batch.len() as u64, Ordering::Relaxed);
         let closed = matches!(self.orders.pacing, Pacing::Closed(_));
         for &slot in &self.batch {
             let slot = &mut self.slots[slot as usize];
@@ -331,6 +237,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                 self.report.starved += 1;
                 Wait::Until(self.drive.now_ns() + STARVED_WAIT_NS)
             }
+            Next::HeldBack => Wait::Until(self.drive.now_ns() + STARVED_WAIT_NS),
             Next::At(due_ns) => Wait::Until(self.bounded(due_ns)),
             Next::Ended => Wait::Until(self.bounded(i64::MAX)),
         };
@@ -359,10 +266,11 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             self.free.push(completion.slot);
             bytes += slot.planned.command.length_bytes;
             if self.orders.pacing == Pacing::Gated && slot.planned.opens_gates {
-                self.completed.times_ns.push_back(completion.complete_ns);
+                self.completed.push(completion.complete_ns);
             }
             if completion.status != 0 {
-                count_failure(self.shared, self.orders.on_error, slot, completion.status);
+                let gone = is_gone(completion.status) || self.drive.is_gone();
+                count_failure(self.shared, self.orders.on_error, slot, completion.status, gone);
             }
             let latency_ns = (completion.complete_ns - slot.submit_ns).max(0);
             self.rows.push(&row(slot, latency_ns, completion.status, self.orders.phase));
@@ -372,10 +280,10 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         self.completions.clear();
         let in_flight = self.in_flight();
         self.report.depth.change(now_ns, in_flight);
+        self.shared.in_flight.fetch_sub(count, Ordering::Relaxed);
         self.shared.ios.fetch_add(count, Ordering::Relaxed);
         self.shared.bytes.fetch_add(bytes, Ordering::Relaxed);
         self.shared.now_ns.store(now_ns, Ordering::Relaxed);
-        self.shared.in_flight.store(in_flight as u64, Ordering::Relaxed);
     }
 
     /// Looks now and then for I/Os that the drive does not answer.
@@ -386,27 +294,43 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         }
         self.watched_ns = now_ns;
         self.shared.now_ns.store(now_ns, Ordering::Relaxed);
-        let oldest = self.slots.iter().filter(|slot| slot.busy).map(|slot| slot.submit_ns).min();
-        if let Some(oldest_ns) = oldest.filter(|oldest_ns| now_ns - oldest_ns > self.orders.io_timeout_ns) {
+        if !self.is_silent(now_ns) {
+            return;
+        }
+        // The loop itself may have been held up, by the recorder or by the host: what completed meanwhile is taken first.
+        if self.drive.poll(Wait::No, &mut self.completions).is_ok() {
+            self.record_completions();
+        }
+        if let Some(oldest_ns) = self.oldest_ns().filter(|_| self.is_silent(now_ns)) {
             let waited_s = (now_ns - oldest_ns) as f64 / 1e9;
             let message = format!("the drive has not answered an I/O for {waited_s:.1} s");
             self.shared.stop.request(Status::Failed, message);
         }
     }
 
+    /// When the oldest outstanding I/O was submitted.
+    fn oldest_ns(&self) -> Option<i64> {
+        self.slots.iter().filter(|slot| slot.busy).map(|slot| slot.submit_ns).min()
+    }
+
+    fn is_silent(&self, now_ns: i64) -> bool {
+        self.oldest_ns().is_some_and(|oldest_ns| now_ns - oldest_ns > self.orders.io_timeout_ns)
+    }
+
     /// After a stop: waits for what is in flight, as long as an I/O may take.
     fn drain(&mut self) {
-        let mut deadline_ns = self.drive.now_ns() + self.orders.io_timeout_ns;
-        let oldest = self.slots.iter().filter(|slot| slot.busy).map(|slot| slot.submit_ns).min();
-        if let Some(oldest_ns) = oldest {
-            deadline_ns = deadline_ns.min(oldest_ns + self.orders.io_timeout_ns);
-        }
-        while self.in_flight() > 0 && self.drive.now_ns() < deadline_ns {
+        let since_ns = self.oldest_ns().unwrap_or(0).min(self.drive.now_ns());
+        let deadline_ns = since_ns.saturating_add(self.orders.io_timeout_ns);
+        while self.in_flight() > 0 {
+            // Polled at least once, also when the time is over: the loop may have been held up, not the drive.
             let wait = Wait::Until(deadline_ns.min(self.drive.now_ns() + WATCH_NS));
             if self.drive.poll(wait, &mut self.completions).is_err() {
                 return;
             }
             self.record_completions();
+            if self.drive.now_ns() >= deadline_ns {
+                return;
+            }
         }
     }
 
@@ -444,10 +368,14 @@ fn row(slot: &Slot, latency_ns: i64, status: i32, phase: u16) -> IoRecord {
     }
 }
 
+/// Whether a status says that there is no drive any more.
+fn is_gone(status: i32) -> bool {
+    matches!(status, libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOMEDIUM | libc::EBADF)
+}
+
 /// Counts a failed I/O, and stops the run where it must not go on.
-fn count_failure(shared: &Shared, on_error: OnError, slot: &Slot, status: i32) {
+fn count_failure(shared: &Shared, on_error: OnError, slot: &Slot, status: i32, gone: bool) {
     shared.errors.fetch_add(1, Ordering::Relaxed);
-    let gone = matches!(status, libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOMEDIUM | libc::EBADF);
     if gone || on_error == OnError::Stop {
         let command = &slot.planned.command;
         let error = io::Error::from_raw_os_error(status);

@@ -114,6 +114,13 @@ impl Replayed {
             self.accounting
         );
         assert_eq!(self.ios("issued"), self.rows.len() as u64);
+        // `not_reached` is defined as the difference, so that only its value says something: a complete run reaches everything.
+        assert_eq!(
+            (self.outcome.status, self.ios("not_reached")),
+            (Status::Complete, 0),
+            "{}",
+            self.accounting
+        );
     }
 }
 
@@ -326,6 +333,108 @@ fn streams_of_the_source_are_kept_apart_and_everything_is_still_issued_once() {
         .map(|row| (row.intended_ns / 50 + first_ns, row.stream, row.offset_bytes))
         .collect();
     assert_eq!(own, expected);
+}
+
+#[test]
+fn streams_of_very_different_size_do_not_hold_each_other_up() {
+    let bench = Bench::new();
+    let template = read(&bench.source(1, 64 * MIB))[0];
+    // More than twice what the feeder decodes ahead, all of one stream but the last.
+    let rows: Vec<IoRecord> = (0..150_000)
+        .map(|index| {
+            let last = index == 149_999;
+            IoRecord {
+                intended_ns: index * 1_000,
+                submit_ns: index * 1_000,
+                stream: i32::from(last),
+                ..template
+            }
+        })
+        .collect();
+    let source = bench.source_of("skewed.rec", &rows);
+    let replayed = bench.replay("null:?size=64MiB", "a.rec", &source, json!({"streams": "source"})).unwrap();
+    replayed.assert_accounted();
+    assert_eq!(replayed.rows.len(), 150_000);
+}
+
+#[test]
+fn order_is_judged_within_each_phase() {
+    let bench = Bench::new();
+    let source = bench.source(2_000, 64 * MIB);
+    let replay = json!({"kind": "replay", "recording": source, "streams": "source", "speed": 0.5});
+    quiet(&bench.job("null:?size=64MiB", "a.rec", json!([replay, replay]))).unwrap();
+    let phases = Recording::open(&bench.path("a.rec")).unwrap().manifest.phases;
+    let inversions = |index: usize| phases[index].accounting["order_inversions"].as_u64().unwrap();
+    assert!(inversions(1) < 2_000, "{} of 2000 I/Os are out of order", inversions(1));
+    assert!(phases[1].start_ns >= phases[0].end_ns);
+}
+
+#[test]
+fn a_closed_loop_starts_with_its_phase_and_ends_with_its_duration() {
+    let bench = Bench::new();
+    let phases = json!([{"kind": "synthetic", "duration_ns": 20_000_000, "depth": 4}]);
+    quiet(&bench.job("null:?size=64MiB", "a.rec", phases)).unwrap();
+    let recording = Recording::open(&bench.path("a.rec")).unwrap();
+    let phase = &recording.manifest.phases[0];
+    assert!(phase.end_ns - phase.start_ns >= 20_000_000);
+    for row in recording.ordered_rows(OrderBy::Submit).unwrap() {
+        assert!(row.unwrap().submit_ns >= phase.start_ns);
+    }
+}
+
+#[test]
+fn a_replay_that_is_late_ends_with_its_duration_and_says_what_it_did_not_reach() {
+    let bench = Bench::new();
+    let source = bench.source(2_000, 64 * MIB);
+    // One read at a time, on a drive that takes far longer for it than the gap between two.
+    let phases = json!([{"kind": "replay", "recording": source, "only": ["read"], "max_in_flight": 1, "speed": 50.0,
+        "duration_ns": 2_000_000}]);
+    quiet(&bench.job(SIM, "a.rec", phases)).unwrap();
+    let phase = &Recording::open(&bench.path("a.rec")).unwrap().manifest.phases[0];
+    let reads = |entry: &str| phase.accounting[entry]["read"]["ios"].as_u64().unwrap();
+    assert_eq!(reads("source"), 400, "all that was due in 2 ms at 50 times the speed");
+    assert!(reads("not_reached") > 0);
+    assert_eq!(reads("issued") + reads("not_reached"), 400);
+    assert!(phase.end_ns - phase.start_ns < 4_000_000, "{} ns", phase.end_ns - phase.start_ns);
+}
+
+#[test]
+fn a_duration_without_a_schedule_leaves_nothing_unreached() {
+    let bench = Bench::new();
+    let source = bench.source(1_000, 64 * MIB);
+    let settings = json!({"pace": "asap", "depth": 1, "duration_ns": 5_000_000});
+    bench.replay(SIM, "a.rec", &source, settings).unwrap().assert_accounted();
+}
+
+#[test]
+fn a_filter_that_leaves_nothing_in_the_window_ends_at_once() {
+    let bench = Bench::new();
+    let template = read(&bench.source(1, 64 * MIB))[0];
+    let trim = IoRecord { intended_ns: 1_000_000, submit_ns: 1_000_000, opcode: Opcode::Trim, ..template };
+    let source = bench.source_of("one-trim.rec", &[template, trim]);
+    let settings =
+        json!({"only": ["trim"], "to_ns": 500_000, "pace": "asap", "duration_ns": 1_000_000_000_i64});
+    assert_eq!(bench.replay(SIM, "a.rec", &source, settings).unwrap().rows, []);
+}
+
+#[test]
+fn a_source_that_is_damaged_half_way_leaves_a_recording_of_the_first_half() {
+    let bench = Bench::new();
+    let source = bench.source(400_000, 64 * MIB);
+    let segment = source.join("ios/00000.parquet");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let middle = bytes.len() * 3 / 4;
+    bytes[middle..middle + 20_000].fill(0xff);
+    std::fs::write(&segment, bytes).unwrap();
+    let job = bench.job(SIM, "a.rec", json!([{"kind": "replay", "recording": source}]));
+    let error = quiet(&job).err().unwrap();
+    assert!(error.message.contains("00000.parquet is damaged"), "{error}");
+    let recording = Recording::open(&bench.path("a.rec")).unwrap();
+    assert_eq!((recording.manifest.status, recording.manifest.phases.len()), (Status::Failed, 1));
+    let issued = recording.rows().unwrap();
+    assert!((100_000..400_000).contains(&issued), "{issued}");
+    let unreached = recording.manifest.phases[0].accounting["not_reached"]["read"]["ios"].as_u64().unwrap();
+    assert!(unreached > 0);
 }
 
 #[test]

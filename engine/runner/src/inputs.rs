@@ -1,0 +1,96 @@
+//! What a job needs before it can run: its recordings, its drive, and that the one fits the other.
+
+use crate::error::RunError;
+use crate::feeder::check_source;
+use crate::job::{Job, PhaseJob};
+use crate::plan::lba_map;
+use testdrive_core::{Command, IoRecord, LbaMode, Opcode, Placement};
+use testdrive_drives::{Access, Consent, Target};
+use testdrive_recording::{OrderBy, Recording};
+
+/// Opens the recordings that the job replays, one for each replay phase.
+///
+/// # Errors
+/// When one cannot be read, or cannot be replayed as asked.
+pub fn open_sources(job: &Job) -> Result<Vec<Option<Recording>>, RunError> {
+    let open = |phase: &PhaseJob| match phase {
+        PhaseJob::Replay(replay) => {
+            let recording = Recording::open(&replay.recording)?;
+            check_source(&recording, replay)?;
+            Ok(Some(recording))
+        }
+        PhaseJob::Prepare(_) | PhaseJob::Synthetic(_) => Ok(None),
+    };
+    job.phases.iter().map(open).collect()
+}
+
+/// Whether the phase may change what the drive holds.
+fn modifies(phase: &PhaseJob, source: Option<&Recording>) -> bool {
+    match (phase, source) {
+        (PhaseJob::Prepare(_), _) => true,
+        (PhaseJob::Synthetic(job), _) => job.read_share < 1.0,
+        (PhaseJob::Replay(job), source) => {
+            Opcode::ALL.into_iter().filter(|opcode| opcode.modifies()).any(|opcode| {
+                job.keeps(opcode)
+                    && source.is_none_or(|source| source.manifest.counts.by_opcode.of(opcode).ios > 0)
+            })
+        }
+    }
+}
+
+/// Opens the drive, for writing only where a phase writes.
+///
+/// # Errors
+/// When the guard refuses, or the system does.
+pub fn open_target(job: &Job, sources: &[Option<Recording>]) -> Result<Target, RunError> {
+    let writes = job.phases.iter().zip(sources).any(|(phase, source)| modifies(phase, source.as_ref()));
+    let access = if writes { Access::Write } else { Access::ReadOnly };
+    let consent = Consent { erase: job.drive.erase.clone(), erase_signatures: job.drive.erase_signatures };
+    // The recording's directory does not exist yet; its disk is that of the nearest ancestor that does.
+    Ok(Target::open(&job.drive.uri, access, &consent, Some(&job.output))?)
+}
+
+/// Refuses a drive on which nothing of the phase fits.
+///
+/// # Errors
+/// A usage error that says what to do.
+pub fn check_fit(phase: &PhaseJob, source: Option<&Recording>, target: &Target) -> Result<(), RunError> {
+    let identity = target.identity();
+    let (capacity_bytes, block_bytes) = (identity.capacity_bytes, identity.logical_block_bytes);
+    let too_small =
+        |what: String| Err(RunError::usage(format!("{} has {capacity_bytes} bytes, {what}", identity.uri)));
+    if capacity_bytes < block_bytes {
+        return too_small(format!("less than one block of {block_bytes}: give a larger drive"));
+    }
+    let job_block_bytes = match phase {
+        PhaseJob::Prepare(job) => job.block_bytes,
+        PhaseJob::Synthetic(job) => job.block_bytes,
+        PhaseJob::Replay(_) => block_bytes,
+    };
+    if !job_block_bytes.is_multiple_of(block_bytes) {
+        let message = format!(
+            "block_bytes is {job_block_bytes}, and {} has blocks of {block_bytes}: give a multiple",
+            identity.uri
+        );
+        return Err(RunError::usage(message));
+    }
+    if capacity_bytes < job_block_bytes {
+        return too_small(format!(
+            "less than one I/O of {job_block_bytes}: give a larger drive, or a smaller block_bytes"
+        ));
+    }
+    let (PhaseJob::Replay(job), Some(recording)) = (phase, source) else { return Ok(()) };
+    if job.lba != LbaMode::Skip || recording.manifest.counts.end_max_bytes <= capacity_bytes {
+        return Ok(());
+    }
+    let map = lba_map(recording, job, target);
+    for row in recording.ordered_rows(OrderBy::Intended)? {
+        let IoRecord { offset_bytes, length_bytes, opcode, flags, .. } = row?;
+        let (offset_bytes, length_bytes) = (offset_bytes.max(0) as u64, length_bytes.max(0) as u64);
+        let command = Command { offset_bytes, length_bytes, opcode, flags };
+        if opcode != Opcode::Flush && job.keeps(opcode) && matches!(map.place(command), Placement::At(..)) {
+            return Ok(());
+        }
+    }
+    too_small("and every I/O of the recording lies beyond: give --lba wrap, scale or scale-excess, or a larger drive".into())
+}

@@ -1,0 +1,168 @@
+//! Whether a job makes sense: what can be told before anything is opened.
+
+use crate::error::RunError;
+use crate::job::{Data, Job, Pace, PhaseJob, PrepareJob, ReplayJob, Streams, SyntheticJob, JOB_VERSION};
+
+/// The most slots of a queue: the ring of completions is twice as long, and the kernel allows 65,536.
+const DEPTH_MAX: u32 = 16_384;
+/// The longest time that a job may name, a year: sums of such times stay far from overflowing.
+const TIME_MAX_NS: i64 = 365 * 86_400 * 1_000_000_000;
+const TIME_MAX_S: f64 = TIME_MAX_NS as f64 / 1e9;
+
+impl Job {
+    /// Reads and checks a job.
+    ///
+    /// # Errors
+    /// When it is not JSON, has an unknown key or version, or a value that makes no sense.
+    pub fn parse(text: &str) -> Result<Job, RunError> {
+        let job: Job = serde_json::from_str(text)
+            .map_err(|error| RunError::usage(format!("the job is not valid: {error}")))?;
+        if job.version > JOB_VERSION {
+            let message = format!(
+                "the job has version {}, and this engine takes up to {JOB_VERSION}: use a newer engine",
+                job.version
+            );
+            return Err(RunError::usage(message));
+        }
+        if job.phases.is_empty() {
+            return Err(RunError::usage("the job has no phases: name at least one".into()));
+        }
+        check(job.phases.len() <= 1_000, "the number of phases", job.phases.len(), "at most 1000")?;
+        check_seconds("io_timeout_s", job.io_timeout_s)?;
+        check_seconds("segment_s", job.segment_s)?;
+        job.phases.iter().try_for_each(check_phase)?;
+        Ok(job)
+    }
+}
+
+fn check(valid: bool, key: &str, value: impl std::fmt::Display, wanted: &str) -> Result<(), RunError> {
+    if valid {
+        Ok(())
+    } else {
+        Err(RunError::usage(format!("{key} is {value}: give {wanted}")))
+    }
+}
+
+fn check_seconds(key: &str, value: f64) -> Result<(), RunError> {
+    check(value > 0.0 && value <= TIME_MAX_S, key, value, "a time above 0, of at most a year")
+}
+
+fn check_duration(duration_ns: Option<i64>) -> Result<(), RunError> {
+    let valid = duration_ns.is_none_or(|ns| (1..=TIME_MAX_NS).contains(&ns));
+    check(valid, "duration_ns", duration_ns.unwrap_or(0), "a time above 0, of at most a year")
+}
+
+fn check_depth(key: &str, depth: u32) -> Result<(), RunError> {
+    check((1..=DEPTH_MAX).contains(&depth), key, depth, &format!("a number from 1 to {DEPTH_MAX}"))
+}
+
+fn check_block(block_bytes: u64) -> Result<(), RunError> {
+    let valid = block_bytes > 0 && block_bytes.is_multiple_of(512) && block_bytes <= 256 << 20;
+    check(valid, "block_bytes", block_bytes, "a multiple of 512, at most 256 MiB")
+}
+
+fn check_phase(phase: &PhaseJob) -> Result<(), RunError> {
+    if let Data::CompressibleShare(share) = phase.data() {
+        check((0.0..=1.0).contains(&share), "compressible_share", share, "a share from 0 to 1")?;
+    }
+    match phase {
+        PhaseJob::Prepare(job) => check_prepare(job),
+        PhaseJob::Synthetic(job) => check_synthetic(job),
+        PhaseJob::Replay(job) => check_replay(job),
+    }
+}
+
+fn check_prepare(job: &PrepareJob) -> Result<(), RunError> {
+    check_depth("depth", job.depth)?;
+    check_block(job.block_bytes)
+}
+
+fn check_synthetic(job: &SyntheticJob) -> Result<(), RunError> {
+    check_depth("depth", job.depth)?;
+    check_block(job.block_bytes)?;
+    check_duration(job.duration_ns)?;
+    check((0.0..=1.0).contains(&job.read_share), "read_share", job.read_share, "a share from 0 to 1")?;
+    let span_valid =
+        job.span_bytes.is_none_or(|span| span >= job.block_bytes && span.is_multiple_of(job.block_bytes));
+    check(span_valid, "span_bytes", job.span_bytes.unwrap_or(0), "a multiple of block_bytes")?;
+    let bounded = job.ios.is_some() || job.duration_ns.is_some();
+    check(bounded, "ios and duration_ns", "absent", "at least one of them, so that the phase ends")
+}
+
+fn check_replay(job: &ReplayJob) -> Result<(), RunError> {
+    check_depth("depth", job.depth)?;
+    check_depth("max_in_flight", job.max_in_flight)?;
+    check_duration(job.duration_ns)?;
+    check((1e-6..=1e6).contains(&job.speed), "speed", job.speed, "a factor from 0.000001 to 1000000")?;
+    check(
+        job.loops.is_none_or(|loops| (1..=1_000_000).contains(&loops)),
+        "loop",
+        job.loops.unwrap_or(0),
+        "a number from 1 to 1000000",
+    )?;
+    check((0..=TIME_MAX_NS).contains(&job.from_ns), "from_ns", job.from_ns, "a time of at least 0")?;
+    let window_valid = job.to_ns.is_none_or(|to_ns| to_ns > job.from_ns && to_ns <= TIME_MAX_NS);
+    check(window_valid, "to_ns", job.to_ns.unwrap_or(0), "a time after from_ns")?;
+    let one_submitter = job.pace != Pace::Depth || job.streams == Streams::One;
+    check(
+        one_submitter,
+        "streams",
+        "source",
+        "'one' with pace 'depth', which counts completions over all I/Os",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::OnError;
+    use testdrive_core::LbaMode;
+
+    fn message(phases: &str) -> String {
+        let text =
+            format!(r#"{{"version":1,"drive":{{"uri":"null:"}},"output":"a.rec","phases":[{phases}]}}"#);
+        Job::parse(&text).map(|_| String::new()).unwrap_or_else(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_minimal_job_has_the_documented_defaults() {
+        let text = r#"{"version":1,"drive":{"uri":"null:"},"output":"a.rec","phases":[{"kind":"replay","recording":"b.rec"}]}"#;
+        let job = Job::parse(text).unwrap();
+        assert_eq!((job.record, job.io_timeout_s, job.on_error), (true, 30.0, OnError::Stop));
+        let PhaseJob::Replay(replay) = &job.phases[0] else { panic!("not a replay") };
+        assert_eq!((replay.pace, replay.lba, replay.speed), (Pace::Timed, LbaMode::Skip, 1.0));
+        assert_eq!((replay.depth, replay.max_in_flight, replay.measured), (32, 4096, true));
+        assert_eq!(job.phases[0].name(), "replay");
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_key_and_the_value() {
+        let synthetic = |rest: &str| message(&format!(r#"{{"kind":"synthetic",{rest}}}"#));
+        assert!(message("").contains("no phases"));
+        assert!(message(r#"{"kind":"dance"}"#).contains("dance"));
+        assert!(message(r#"{"kind":"replay","recording":"b","sped":2}"#).contains("sped"));
+        assert!(message(r#"{"kind":"replay","recording":"b","speed":0}"#).contains("speed is 0"));
+        assert!(message(r#"{"kind":"replay","recording":"b","from_ns":5,"to_ns":5}"#).contains("to_ns is 5"));
+        assert!(message(r#"{"kind":"replay","recording":"b","pace":"depth","streams":"source"}"#)
+            .contains("streams"));
+        assert!(synthetic(r#""ios":1,"depth":0"#).contains("depth is 0"));
+        assert!(synthetic(r#""ios":1,"block_bytes":1000"#).contains("block_bytes is 1000"));
+        assert!(synthetic(r#""depth":1"#).contains("ios and duration_ns"));
+        assert!(synthetic(r#""duration_ns":-1"#).contains("duration_ns is -1"));
+        assert!(
+            synthetic(r#""duration_ns":9223372036854775807"#).contains("duration_ns is 9223372036854775807")
+        );
+        assert!(synthetic(r#""ios":1,"span_bytes":1000"#).contains("span_bytes is 1000"));
+        assert!(
+            message(r#"{"kind":"replay","recording":"b","loop":4000000000}"#).contains("loop is 4000000000")
+        );
+        assert!(synthetic(r#""ios":1,"data":{"compressible_share":2}"#).contains("compressible_share is 2"));
+        assert_eq!(synthetic(r#""ios":1"#), "");
+    }
+
+    #[test]
+    fn a_newer_job_is_refused() {
+        let text = r#"{"version":2,"drive":{"uri":"null:"},"output":"a","phases":[]}"#;
+        assert!(Job::parse(text).unwrap_err().to_string().contains("version 2"));
+    }
+}

@@ -1,0 +1,92 @@
+//! What a submitting loop is told, what it shares with the others, and what it reports.
+
+use crate::gates::DepthMeter;
+use crate::job::OnError;
+use crate::stop::Stop;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+use testdrive_core::OpcodeCounts;
+
+/// What decides when the next I/O goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// At its own time from the phase's start.
+    Timed,
+    /// Once enough have completed, and after its think time.
+    Gated,
+    /// As soon as fewer than this are in flight.
+    Closed(usize),
+}
+
+/// What every worker of a phase shares.
+pub struct Shared {
+    /// When to stop.
+    pub stop: Stop,
+    /// The greatest sequence number submitted so far, plus one.
+    pub sequence_max: AtomicU64,
+    /// For the progress: the drive's clock, I/Os done, bytes done, errors, in flight.
+    pub now_ns: AtomicI64,
+    /// Completed I/Os.
+    pub ios: AtomicU64,
+    /// Completed bytes.
+    pub bytes: AtomicU64,
+    /// Failed I/Os.
+    pub errors: AtomicU64,
+    /// Outstanding I/Os of the last worker that said so.
+    pub in_flight: AtomicU64,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Shared {
+            stop: Stop::default(),
+            sequence_max: AtomicU64::new(0),
+            now_ns: AtomicI64::new(0),
+            ios: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            errors: AtomicU64::new(0),
+            in_flight: AtomicU64::new(0),
+        }
+    }
+}
+
+/// What a worker is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Orders {
+    /// When to issue.
+    pub pacing: Pacing,
+    /// Slots.
+    pub depth: usize,
+    /// Several workers share the source's order.
+    pub shared_order: bool,
+    /// The phase's start on the drive's clock.
+    pub start_ns: i64,
+    /// Stop submitting then.
+    pub end_ns: Option<i64>,
+    /// A drive that is silent for so long is dead.
+    pub io_timeout_ns: i64,
+    /// What an error does.
+    pub on_error: OnError,
+    /// The rows' phase.
+    pub phase: u16,
+}
+
+/// What a worker did.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Handed to the drive.
+    pub issued: OpcodeCounts,
+    /// In-flight depth.
+    pub depth: DepthMeter,
+    /// Submissions before one that stands earlier in the source.
+    pub order_inversions: u64,
+    /// First and last scheduled time.
+    pub intended_ns: Option<(i64, i64)>,
+    /// First and last submission.
+    pub submitted_ns: Option<(i64, i64)>,
+    /// I/Os that were given up: the kernel still has them.
+    pub unanswered: u64,
+    /// When the source had nothing decoded though it had not ended.
+    pub starved: u64,
+    /// When the recorder's queue was full, so that the loop had to wait.
+    pub recorder_waits: u64,
+}
