@@ -181,14 +181,13 @@ def test_the_third_signal_kills_an_engine_that_does_not_listen(scenario: SetScen
 
 
 @pytest.mark.parametrize(
-    ("last", "expected"),
+    ("last", "expected", "killable"),
     [
-        (COMPLETE, None),
-        ({**COMPLETE, "status": "failed", "reason": "the drive does not answer"}, DriveFailure),
-        (error_event("drive", 4), DriveFailure),
+        (COMPLETE, None, True),
+        ({**COMPLETE, "status": "failed", "reason": "the drive does not answer"}, DriveFailure, False),
+        (error_event("drive", 4), DriveFailure, True),
     ],
 )
-@pytest.mark.parametrize("killable", [True, False])
 def test_an_engine_that_cannot_end_after_its_last_word_is_not_waited_for(
     scenario: SetScenario,
     tmp_path: Path,

@@ -95,6 +95,7 @@ def false_verdicts(pairs: int) -> int:
     )
 
 
+@pytest.mark.slow
 def test_chance_alone_is_rarely_called_a_difference(monkeypatch):
     # Fewer resamples than in use, for time: the intervals are a little rougher.
     monkeypatch.setattr(bootstrap, "RESAMPLES", 199)

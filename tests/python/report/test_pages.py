@@ -183,6 +183,7 @@ def test_reports_of_next_to_nothing_say_so_and_do_not_fail(tmp_path, columns, sa
     assert "nan" not in text.lower().replace("finance", "")
 
 
+@pytest.mark.slow
 def test_an_original_without_completions_gets_no_row_and_a_note(tmp_path):
     columns = scenes.workload(span_s=5)
     original = builders.write_recording(tmp_path / "prod.rec", columns)
@@ -193,6 +194,7 @@ def test_an_original_without_completions_gets_no_row_and_a_note(tmp_path):
     assert "1 drive under prod" in text
 
 
+@pytest.mark.slow
 def test_an_original_that_was_given_is_used_and_one_that_moved_beside_the_run_is_found(tmp_path):
     columns = scenes.workload(span_s=5)
     original = scenes.write_original(tmp_path / "prod.rec", columns, scenes.ORIGINAL)
@@ -206,6 +208,7 @@ def test_an_original_that_was_given_is_used_and_one_that_moved_beside_the_run_is
     assert [row["name"] for row in comparison_rows([run, original])] == ["original", "a"]
 
 
+@pytest.mark.slow
 def test_runs_of_different_workloads_are_shown_with_a_warning(tmp_path):
     columns = scenes.workload(span_s=5)
     runs = []
@@ -216,6 +219,7 @@ def test_runs_of_different_workloads_are_shown_with_a_warning(tmp_path):
     assert "their figures are not of the same workload" in text
 
 
+@pytest.mark.slow
 def test_replays_that_were_not_faithful_say_so_in_table_and_verdict(tmp_path):
     columns = scenes.workload(span_s=10)
     original = scenes.write_original(tmp_path / "prod.rec", columns, scenes.ORIGINAL)
@@ -237,6 +241,7 @@ def test_nothing_to_compare_is_a_usage_error_and_a_missing_recording_is_named(tm
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_report_replaces_the_one_before_it(tmp_path):
     columns = scenes.workload(span_s=2, rate_per_s=100)
     path = builders.write_recording(tmp_path / "a.rec", {**columns, "latency_ns": 1000})
