@@ -94,7 +94,7 @@ impl ImportError {
         match self {
             ImportError::Recording(RecordingError::Exists { .. }) | ImportError::Trace(_) => ("usage", 2),
             ImportError::Recording(_) => ("recording", 4),
-            ImportError::Signals(_) => ("internal", 1),
+            ImportError::Signals(_) => ("internal", 70),
         }
     }
 }
