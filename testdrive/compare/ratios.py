@@ -32,7 +32,7 @@ _TITLES = {
     "p99_9": "p99.9",
     "p99_99": "p99.99",
     **{
-        stall_ratio.metric_name(threshold): f"Time stalled > {threshold // 1_000_000} ms"
+        stall_ratio.metric_name(threshold): f"Stalled > {threshold // 1_000_000} ms"
         for threshold in STALLS_NS
     },
 }
@@ -110,7 +110,7 @@ def ratios_section(ratios: Ratios) -> Markup | None:
             "these runs; what a further run would give is shown only by one.",
         ),
         html.table(
-            ["Against " + ratios.reference.name, *_TITLES.values(), "Whole distribution"],
+            ["Against " + ratios.reference.name, *_TITLES.values(), "Distance"],
             [
                 [name_cell(one.subject), *(_cell(ratio) for ratio in one.ratios), _apart(one.distance)]
                 for one in ratios.others
@@ -119,7 +119,7 @@ def ratios_section(ratios: Ratios) -> Markup | None:
         ),
         html.tag(
             "p",
-            "The peak is a single I/O, so that it has no interval. Whole distribution: the Wasserstein-1 "
+            "The peak is a single I/O, so that it has no interval. Distance: the Wasserstein-1 "
             "distance of ln latency, as the factor by which a drive would have to be slower or faster in "
             "every I/O to be as far away; below it what the first drive reaches against itself by chance.",
             class_="note",
