@@ -1,5 +1,6 @@
 //! A block device or file, opened by the guard, as the I/O paths use it.
 
+use crate::drive::SubmitError;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -44,6 +45,20 @@ impl Device {
             Opcode::Trim => self.trims,
             Opcode::Read | Opcode::Write | Opcode::Flush | Opcode::WriteZeroes => true,
         }
+    }
+
+    /// Whether a path over this device may issue the opcode now.
+    ///
+    /// # Errors
+    /// When it would write to a device that was opened for reading only, or the device cannot do it.
+    pub fn check(&self, opcode: Opcode) -> Result<(), SubmitError> {
+        if opcode.modifies() && !self.writable {
+            return Err(SubmitError::ReadOnly);
+        }
+        if !self.supports(opcode) {
+            return Err(SubmitError::Unsupported);
+        }
+        Ok(())
     }
 
     /// Whether a block device was removed: the kernel then says that it has no capacity, or does not answer at all.

@@ -146,12 +146,7 @@ impl Drive for SyncDrive {
         if self.queued.len() + self.pool.in_flight() >= self.depth {
             return Err(SubmitError::Full);
         }
-        if command.opcode.modifies() && !self.device.writable {
-            return Err(SubmitError::ReadOnly);
-        }
-        if !self.supports(command.opcode) {
-            return Err(SubmitError::Unsupported);
-        }
+        self.device.check(command.opcode)?;
         self.queued.push((slot, *command));
         Ok(())
     }

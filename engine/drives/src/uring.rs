@@ -307,12 +307,7 @@ impl Drive for UringDrive {
         if self.outstanding() >= self.depth {
             return Err(SubmitError::Full);
         }
-        if command.opcode.modifies() && !self.device.writable {
-            return Err(SubmitError::ReadOnly);
-        }
-        if !self.supports(command.opcode) {
-            return Err(SubmitError::Unsupported);
-        }
+        self.device.check(command.opcode)?;
         if let Some(pool) = self.trim_pool.as_mut().filter(|_| command.opcode == Opcode::Trim) {
             pool.send(slot, *command, 0);
             return Ok(());
