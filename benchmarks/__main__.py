@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import os
 import shlex
 import signal
 import sys
@@ -76,6 +77,9 @@ def _measure(options: argparse.Namespace, command: str) -> int:
         return 1
     host = machine.look(engine.find())
     print(host.sentence())
+    load_average = os.getloadavg()[0]
+    if load_average > LOAD_MAX * host.cpus:
+        print(f"warning: the load average is {load_average:.1f}; other work makes the figures worse")
     written: dict[str, list[str]] = {}
     with places.scratch(options.scratch, sizes.scratch_bytes) as scratch:
         engine.refuse_debug_build(scratch)
@@ -83,14 +87,11 @@ def _measure(options: argparse.Namespace, command: str) -> int:
             "command": command,
             "sizes": sizes.name,
             "machine": host.json(),
+            "load_average_at_start": load_average,
             "sections": {},
         }
         for letter in letters:
             noise = machine.Noise()
-            if noise.load_average > LOAD_MAX * host.cpus:
-                print(
-                    f"warning: the load average is {noise.load_average:.1f}: other work makes figures worse"
-                )
             section = BENCHMARKS[letter](sizes, scratch)
             entry, lines = _findings(section, noise, host, command)
             report["sections"][letter] = entry
@@ -114,8 +115,8 @@ def _findings(
     when = datetime.datetime.now(datetime.UTC)
     facts = (
         f"`{command}`, {when:%Y-%m-%d %H:%M} UTC, {around['elapsed_s']:.0f} s: {host.sentence()}."
-        f" Load average {around['load_average_at_start']:.2f} at the start;"
-        f" the hypervisor kept {around['stolen_share']:.1%} of the CPU time."
+        f" Of the CPU time, other programs and kernel threads had {around['others_share']:.1%} meanwhile,"
+        f" the hypervisor kept {around['stolen_share']:.1%}."
     )
     entry: dict[str, object] = {
         "title": section.title,

@@ -115,7 +115,7 @@ def _measure_path(key: str, name: str, contenders: Contenders, sizes: Sizes, sec
     section.targets += [
         Target(
             f"IOPS that recording costs, {name}",
-            f"at most {COST_MAX:.0%}",
+            f"at most {100 * COST_MAX:g} %",
             _percent_lost(cost),
             cost.median >= 1 - COST_MAX,
         ),

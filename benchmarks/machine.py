@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
 import shutil
 import time
 from dataclasses import asdict, dataclass
@@ -67,22 +68,34 @@ def _cpu_model() -> str:
 
 
 class Noise:
-    """What else the machine did: its load at the start, and the CPU time that a hypervisor kept."""
+    """What else the machine did meanwhile: other programs, and what a hypervisor kept of the CPU time."""
 
     def __init__(self) -> None:
-        self.load_average = os.getloadavg()[0]
         self._began_s = time.monotonic()
         self._stolen_s, self._used_s = _cpu_seconds()
+        self._own_s = _own_cpu_seconds()
 
     def json(self) -> dict[str, float]:
-        """Load at the start, time since then, and the share of the CPU time wanted that others had."""
+        """The time since the start, and shares of the whole machine's CPU time in it.
+
+        Others are whatever is not a child of this process, such as the kernel's threads of a loop device.
+        """
+        elapsed_s = time.monotonic() - self._began_s
         stolen_s, used_s = _cpu_seconds()
         stolen_s, used_s = stolen_s - self._stolen_s, used_s - self._used_s
+        others_s = max(used_s - (_own_cpu_seconds() - self._own_s), 0.0)
+        whole_s = max(elapsed_s * (os.cpu_count() or 1), 1e-9)
         return {
-            "load_average_at_start": self.load_average,
-            "elapsed_s": time.monotonic() - self._began_s,
-            "stolen_share": stolen_s / max(stolen_s + used_s, 1e-9),
+            "elapsed_s": elapsed_s,
+            "others_share": others_s / whole_s,
+            "stolen_share": stolen_s / whole_s,
         }
+
+
+def _own_cpu_seconds() -> float:
+    """Of this process and the children that have ended."""
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _cpu_seconds() -> tuple[float, float]:

@@ -29,9 +29,11 @@ class Spread:
 
     def text(self, digits: int, unit: str = "") -> str:
         """For people: `median (min..max)`."""
-        if len(self.values) == 1:
-            return f"{self.median:,.{digits}f}{unit}"
-        return f"{self.median:,.{digits}f}{unit} ({self.min:,.{digits}f}..{self.max:,.{digits}f})"
+        # Adding 0 to what was rounded makes a zero of "-0".
+        median, least, most = (
+            f"{round(value, digits) + 0.0:,.{digits}f}" for value in (self.median, self.min, self.max)
+        )
+        return f"{median}{unit}" if len(self.values) == 1 else f"{median}{unit} ({least}..{most})"
 
     def json(self) -> dict[str, object]:
         return {"median": self.median, "min": self.min, "max": self.max, "values": self.values}

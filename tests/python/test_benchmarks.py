@@ -198,6 +198,7 @@ def test_ratios_are_taken_round_by_round() -> None:
     assert (ratio.min, ratio.median, ratio.max) == (2.0, 3.0, 4.0)
     assert ratio.text(1) == "3.0 (2.0..4.0)"
     assert Spread([1.5]).text(2, " s") == "1.50 s"
+    assert Spread([-0.00001, 12_345.0, -1.0]).text(3) == "0.000 (-1.000..12,345.000)"
 
 
 def test_contenders_run_in_turns_forwards_and_backwards() -> None:
