@@ -10,8 +10,11 @@ use testdrive_recording::DriveIdentity;
 pub enum Wait {
     /// Take what has completed and return.
     No,
-    /// Return as soon as something completes or the drive's clock reaches this time, whichever is first.
+    /// Return as soon as something completes or the drive's clock reaches this time, whichever is first, and be there to the
+    /// microsecond: real drives are waited for awake.
     Until(i64),
+    /// The same, but there is nothing to be in time for: the thread may sleep, and leave its CPU to whatever serves the drive.
+    Asleep(i64),
 }
 
 /// Why a command could not be queued.
@@ -44,8 +47,9 @@ pub struct QueueOptions {
 /// One queue to one drive, used by one thread.
 ///
 /// The caller names each command by a slot, which must be free: below the depth that the drive was opened with, and not
-/// submitted again before its completion was polled. `submit` only queues; `kick` hands everything queued to the device. The
-/// caller reads `now_ns` just before `kick`: that is the time of submission of the whole batch.
+/// submitted again before its completion was polled. `submit` only queues; `kick` hands everything queued to the device, at the
+/// latest with the `poll` that has to follow at once. The caller reads `now_ns` just before `kick`: that is the time of submission
+/// of the whole batch.
 pub trait Drive {
     /// What the drive is. The same for every queue of it.
     fn identity(&self) -> &DriveIdentity;

@@ -61,7 +61,7 @@ impl Drive for NullDrive {
                 status: 0,
             }));
             self.kicked = 0;
-        } else if let Wait::Until(deadline_ns) = wait {
+        } else if let Wait::Until(deadline_ns) | Wait::Asleep(deadline_ns) = wait {
             self.clock.wait_until_ns(deadline_ns);
         }
         Ok(())

@@ -77,7 +77,7 @@ impl Drive for SimDrive {
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
         let before = completions.len();
         self.take_completed(completions);
-        let Wait::Until(deadline_ns) = wait else { return Ok(()) };
+        let (Wait::Until(deadline_ns) | Wait::Asleep(deadline_ns)) = wait else { return Ok(()) };
         while completions.len() == before {
             match self.simulated.next_completion_ns() {
                 Some(next_ns) if next_ns <= deadline_ns => {

@@ -167,7 +167,7 @@ impl Drive for SyncDrive {
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
         let before = completions.len();
         self.pool.reap(completions);
-        let Wait::Until(deadline_ns) = wait else { return Ok(()) };
+        let (Wait::Until(deadline_ns) | Wait::Asleep(deadline_ns)) = wait else { return Ok(()) };
         while completions.len() == before {
             let left_ns = deadline_ns - self.clock.now_ns();
             if left_ns <= 0 {

@@ -258,6 +258,32 @@ impl UringDrive {
         }
     }
 
+    /// Whether everything in flight wakes a sleeper: what helper threads do, or what the kernel polls for, does not.
+    fn may_sleep(&self) -> bool {
+        self.in_flight > 0
+            && self.in_flight_polled == 0
+            && self.queued_polled == 0
+            && self.trim_pool.as_ref().is_none_or(|pool| pool.in_flight() == 0)
+    }
+
+    /// Submits what is queued and sleeps until something completes, or the deadline.
+    fn sleep(&mut self, deadline_ns: i64) -> io::Result<()> {
+        let left_ns = (deadline_ns - self.clock.now_ns()).max(0) as u64;
+        let limit = types::Timespec::from(std::time::Duration::from_nanos(left_ns));
+        match self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&limit)) {
+            Ok(submitted) => {
+                self.queued -= submitted.min(self.queued);
+                Ok(())
+            }
+            Err(error) => match error.raw_os_error() {
+                Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
+                // Before Linux 5.11 a wait has no limit: such kernels are waited for awake.
+                Some(libc::EINVAL | libc::EBADF) => self.collect_all(),
+                _ => Err(error),
+            },
+        }
+    }
+
     /// Lets the kernel bring completions in, and hands it what it would not take before.
     fn collect_all(&mut self) -> io::Result<()> {
         if self.in_flight > 0 {
@@ -344,23 +370,28 @@ impl Drive for UringDrive {
     }
 
     fn kick(&mut self) -> io::Result<()> {
-        if self.queued > 0 {
-            self.queued -= Self::collect(&self.ring, self.queued)?;
-        }
-        if let Some(ring) = self.polled.as_ref().filter(|_| self.queued_polled > 0) {
-            self.queued_polled -= Self::collect(ring, self.queued_polled)?;
-        }
+        // The poll that follows submits with the same system call that brings completions in.
         Ok(())
     }
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
         let before = completions.len();
+        if self.queued + self.queued_polled > 0 {
+            // One system call submits, and waits if it may.
+            match wait {
+                Wait::Asleep(deadline_ns) if self.may_sleep() => self.sleep(deadline_ns)?,
+                _ => self.collect_all()?,
+            }
+        }
         self.reap_all(completions);
         while completions.len() == before {
             // Entered at least once, also when the deadline has passed: completions come in only then.
-            self.collect_all()?;
+            match wait {
+                Wait::Asleep(deadline_ns) if self.may_sleep() => self.sleep(deadline_ns)?,
+                _ => self.collect_all()?,
+            }
             self.reap_all(completions);
-            let Wait::Until(deadline_ns) = wait else { break };
+            let (Wait::Until(deadline_ns) | Wait::Asleep(deadline_ns)) = wait else { break };
             if completions.len() > before || self.clock.now_ns() >= deadline_ns {
                 break;
             }

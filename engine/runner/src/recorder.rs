@@ -14,7 +14,7 @@ const QUEUE_ROWS: usize = 262_144;
 /// Rows taken from a queue at once.
 const CHUNK_ROWS: usize = 8_192;
 /// How long the recorder sleeps when no rows come.
-const IDLE_SLEEP: Duration = Duration::from_millis(1);
+const IDLE_SLEEP: Duration = Duration::from_millis(4);
 
 /// A submitter's end: rows go to the recorder, or only into a histogram where the run keeps none.
 pub struct RowQueue<'a> {

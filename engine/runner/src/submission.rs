@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::feeder::Fed;
-use crate::orders::{Orders, Report};
+use crate::orders::{Orders, Pacing, Report};
 use crate::phase::PhaseContext;
 use crate::plan::PhasePlan;
 use crate::recorder::RowQueue;
@@ -87,7 +87,9 @@ impl<'a> Submission<'a> {
         rows: RowQueue<'a>,
     ) -> Option<Submitted<'a>> {
         // Before the ring is made: the kernel's helper threads of the ring are as nice as the thread that made it.
-        let nice = prioritise_this_thread();
+        // A closed loop has no time to keep, and would only take turns from the threads that serve its drive.
+        let closed_loop = matches!(self.plan.pacing(), Pacing::Closed(_));
+        let nice = if closed_loop { niceness() } else { prioritise_this_thread() };
         let mut device = device;
         device.identity.settings.insert("submitter_nice".into(), nice.into());
         let name = device.identity.uri.clone();
@@ -142,9 +144,13 @@ impl<'a> Submission<'a> {
 
 /// Asks for [`SUBMITTER_NICE`] for the calling thread; returns the niceness that it has then.
 fn prioritise_this_thread() -> i32 {
-    // SAFETY: both calls take integers only; 0 names the calling thread.
-    unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, SUBMITTER_NICE);
-        libc::getpriority(libc::PRIO_PROCESS, 0)
-    }
+    // SAFETY: the call takes integers only; 0 names the calling thread.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, SUBMITTER_NICE) };
+    niceness()
+}
+
+/// The niceness of the calling thread.
+fn niceness() -> i32 {
+    // SAFETY: the call takes integers only; 0 names the calling thread.
+    unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) }
 }

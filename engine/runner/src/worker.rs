@@ -238,6 +238,10 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                 Wait::Until(self.drive.now_ns() + STARVED_WAIT_NS)
             }
             Next::HeldBack => Wait::Until(self.drive.now_ns() + STARVED_WAIT_NS),
+            // A closed loop with all of its I/Os in flight has no time to keep.
+            Next::At(i64::MAX) if matches!(self.orders.pacing, Pacing::Closed(_)) => {
+                Wait::Asleep(self.bounded(i64::MAX))
+            }
             Next::At(due_ns) => Wait::Until(self.bounded(due_ns)),
             Next::Ended => Wait::Until(self.bounded(i64::MAX)),
         };
