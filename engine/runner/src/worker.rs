@@ -13,6 +13,9 @@ use testdrive_recording::Status;
 
 /// I/Os handed over in one go: more would delay the first of them.
 const BATCH_MAX: usize = 64;
+/// The same for a closed loop, where more is ready at once than anybody waits for: in small batches the drive works on the first I/Os
+/// while the next are handed over.
+const CLOSED_BATCH_MAX: usize = 4;
 /// How often a waiting loop looks for a stop or a silent drive, on the drive's clock.
 const WATCH_NS: i64 = 20_000_000;
 /// How long a starved submitter of a real drive looks for completions before it looks for I/Os again.
@@ -134,6 +137,8 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         if self.orders.end_ns.is_some_and(|end_ns| now_ns >= end_ns) {
             return Next::Ended;
         }
+        let closed = matches!(self.orders.pacing, Pacing::Closed(_));
+        let batch_max = if closed { CLOSED_BATCH_MAX } else { BATCH_MAX };
         let next = loop {
             let planned = match self.source.peek() {
                 Peek::Ready(planned) => planned,
@@ -160,7 +165,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                     break Next::Ended;
                 }
             }
-            if self.batch.len() == BATCH_MAX {
+            if self.batch.len() == batch_max {
                 break Next::Now;
             }
         };
