@@ -6,7 +6,6 @@ import argparse
 import datetime
 import json
 import os
-import shlex
 import signal
 import sys
 from pathlib import Path
@@ -39,9 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run benchmarks; the exit status is 0, or 1 when they could not run."""
     options = _parser().parse_args(arguments)
     _end_in_good_order()
-    command = shlex.join(["python", "-m", "benchmarks", *(sys.argv[1:] if arguments is None else arguments)])
     try:
-        return _measure(options, command)
+        return _measure(options)
     except BenchmarkError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -65,7 +63,7 @@ def _end_in_good_order() -> None:
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 
 
-def _measure(options: argparse.Namespace, command: str) -> int:
+def _measure(options: argparse.Namespace) -> int:
     sizes: Sizes = options.sizes
     letters = options.only.split(",")
     unknown = [letter for letter in letters if letter not in BENCHMARKS]
@@ -75,6 +73,7 @@ def _measure(options: argparse.Namespace, command: str) -> int:
             file=sys.stderr,
         )
         return 1
+    command = _command(letters, sizes)
     host = machine.look(engine.find())
     print(host.sentence())
     load_average = os.getloadavg()[0]
@@ -105,6 +104,13 @@ def _measure(options: argparse.Namespace, command: str) -> int:
         documents.write(written)
         print(f"tables: {documents.DOCUMENT}")
     return 0
+
+
+def _command(letters: list[str], sizes: Sizes) -> str:
+    """What to run to measure the same again; where things were put does not matter for that."""
+    which = [] if letters == list(BENCHMARKS) else [f"--only {','.join(letters)}"]
+    amount = [] if sizes is FULL else [f"--{sizes.name}"]
+    return " ".join(["python -m benchmarks", *which, *amount])
 
 
 def _findings(

@@ -22,7 +22,8 @@ def scratch(parent: Path, needed_bytes: int) -> Iterator[Path]:
     Raises
     ------
     BenchmarkError
-        `parent` has less than `needed_bytes` left.
+        `parent` has less than `needed_bytes` left, or another benchmark runs there: each would measure the
+        other.
     """
     _sweep(parent)
     free_bytes = shutil.disk_usage(parent).free
@@ -80,8 +81,13 @@ def remove(path: Path) -> None:
 def _sweep(parent: Path) -> None:
     for directory in parent.glob(f"{_PREFIX}*"):
         number = directory.name.removeprefix(_PREFIX)
-        if not number.isdecimal() or Path("/proc", number).exists():
+        if not number.isdecimal():
             continue
+        if Path("/proc", number).exists():
+            raise BenchmarkError(
+                f"process {number} is measuring too, in {directory}; wait for it, since two at once measure"
+                " each other"
+            )
         for backing in Path("/sys/block").glob("loop*/loop/backing_file"):
             with contextlib.suppress(OSError):
                 if Path(backing.read_text().strip()).is_relative_to(directory):

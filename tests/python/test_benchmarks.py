@@ -144,11 +144,17 @@ def test_what_a_killed_benchmark_left_is_removed_by_the_next(tmp_path: Path) -> 
     ended = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
     left = tmp_path / f"testdrive-bench-{ended.stdout.strip()}"
     left.mkdir()
-    alive = tmp_path / f"testdrive-bench-{os.getppid()}"
-    alive.mkdir()
     with places.scratch(tmp_path, 0) as scratch:
         assert scratch.is_dir()
         assert not left.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_benchmark_at_the_same_time_is_refused(tmp_path: Path) -> None:
+    alive = tmp_path / f"testdrive-bench-{os.getppid()}"
+    alive.mkdir()
+    with pytest.raises(BenchmarkError, match="measure each other"), places.scratch(tmp_path, 0):
+        pass
     assert list(tmp_path.iterdir()) == [alive]
 
 
