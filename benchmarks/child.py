@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
-import resource
+import signal
 import subprocess
+import sys
 import tempfile
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,29 @@ from pathlib import Path
 from benchmarks.errors import BenchmarkError
 
 _MESSAGE_CHARACTERS = 2_000
+
+# A program that is started by a large process counts the starter's memory as its own peak. So a small process
+# starts it, and writes down what it took.
+_LAUNCHER = """
+import json, os, sys, time
+began = time.monotonic()
+child = os.fork()
+if child == 0:
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        print(error, file=sys.stderr)
+        os._exit(127)
+_, status, usage = os.wait4(child, 0)
+took = {
+    "wall_s": time.monotonic() - began,
+    "cpu_s": usage.ru_utime + usage.ru_stime,
+    "rss_peak_bytes": usage.ru_maxrss * 1024,
+}
+os.write(int(sys.argv[1]), json.dumps(took).encode())
+code = os.waitstatus_to_exitcode(status)
+sys.exit(code if code >= 0 else 128 - code)
+"""
 
 
 @dataclass(frozen=True)
@@ -39,40 +63,49 @@ def run(
     """
     words = [os.fspath(word) for word in command]
     # Files and not pipes: nobody has to read while the program runs, which would disturb it.
-    with tempfile.TemporaryFile("w+") as given, tempfile.TemporaryFile("w+", errors="replace") as said:
+    with (
+        tempfile.TemporaryFile("w+") as given,
+        tempfile.TemporaryFile("w+", errors="replace") as said,
+        tempfile.TemporaryFile("w+", errors="replace") as complained,
+        tempfile.TemporaryFile("w+") as measured,
+    ):
         given.write(stdin_text)
         given.seek(0)
-        with tempfile.TemporaryFile("w+", errors="replace") as complained:
-            began = time.monotonic()
-            process = subprocess.Popen(words, stdin=given, stdout=said, stderr=complained, cwd=directory)
-            status, usage = _wait(process, timeout_s)
-            wall_s = time.monotonic() - began
-            said.seek(0)
-            complained.seek(0)
-            output, complaint = said.read(), complained.read()
-    if status:
-        why = f"ended with status {status}" if wall_s < timeout_s else f"was killed after {timeout_s:.0f} s"
+        launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(measured.fileno()), *words]
+        process = subprocess.Popen(
+            launcher,
+            stdin=given,
+            stdout=said,
+            stderr=complained,
+            cwd=directory,
+            pass_fds=(measured.fileno(),),
+            start_new_session=True,
+        )
+        overdue = _wait(process, timeout_s)
+        for file in (said, complained, measured):
+            file.seek(0)
+        output, complaint, usage = said.read(), complained.read(), measured.read()
+    if overdue or process.returncode or not usage:
+        why = f"was killed after {timeout_s:.0f} s" if overdue else f"ended with status {process.returncode}"
         heard = (complaint or output).strip()[-_MESSAGE_CHARACTERS:]
         raise BenchmarkError(f"{' '.join(words)}\n{why}: {heard}")
-    return Ended(output, wall_s, usage.ru_utime + usage.ru_stime, _peak_bytes(usage))
+    return Ended(output, **json.loads(usage))
 
 
-def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> tuple[int, resource.struct_rusage]:
-    overdue = threading.Timer(timeout_s, process.kill)
-    overdue.start()
+def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    """Wait for the launcher; whether it took too long, so that it and its program were killed."""
     try:
-        _, wait_status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(wait_status)
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        _kill(process)
+        return True
     except BaseException:
-        process.kill()
-        process.wait()
+        _kill(process)
         raise
-    finally:
-        overdue.cancel()
-    return process.returncode, usage
+    return False
 
 
-def _peak_bytes(usage: resource.struct_rusage) -> int:
-    """The peak, unless it cannot be told from what this process held when it started the program."""
-    own_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return usage.ru_maxrss * 1024 if usage.ru_maxrss > own_kib else 0
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
