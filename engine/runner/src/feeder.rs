@@ -3,7 +3,7 @@
 use crate::accounting::{Accounting, Depth};
 use crate::error::RunError;
 use crate::gates::Gates;
-use crate::job::{Events, Pace, ReplayJob};
+use crate::job::{Events, Pace, ReplayJob, TRANSFER_MAX_BYTES};
 use crate::source::{Peek, Planned, Source};
 use crate::stop::Stop;
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -22,8 +22,9 @@ const FULL_SLEEP: Duration = Duration::from_micros(200);
 /// The queue from the feeder to one submitter.
 pub struct Fed {
     queue: Consumer<Planned>,
-    /// The feeder waits because some queue is full: then an empty one is not starved, its next I/O only comes later.
-    waiting: Arc<AtomicBool>,
+    /// The feeder waits because some queue is full: then an empty one of several is not starved, its next I/O only comes later. A
+    /// queue that is alone has nothing to be held back by.
+    waiting: Option<Arc<AtomicBool>>,
 }
 
 /// The feeder's ends of the queues.
@@ -38,7 +39,7 @@ pub fn queues(submitters: usize) -> (Feeds, Vec<Fed>) {
     let (queues, feds) = (0..submitters)
         .map(|_| {
             let (producer, queue) = RingBuffer::new(AHEAD);
-            (producer, Fed { queue, waiting: Arc::clone(&waiting) })
+            (producer, Fed { queue, waiting: (submitters > 1).then(|| Arc::clone(&waiting)) })
         })
         .unzip();
     (Feeds { queues, waiting }, feds)
@@ -47,7 +48,11 @@ pub fn queues(submitters: usize) -> (Feeds, Vec<Fed>) {
 impl Fed {
     /// Whether the submitter may start: enough is decoded, or all is.
     pub fn is_primed(&self) -> bool {
-        self.queue.slots() >= AHEAD / 2 || self.queue.is_abandoned() || self.waiting.load(Ordering::Relaxed)
+        self.queue.slots() >= AHEAD / 2 || self.queue.is_abandoned() || self.is_held_back()
+    }
+
+    fn is_held_back(&self) -> bool {
+        self.waiting.as_ref().is_some_and(|waiting| waiting.load(Ordering::Relaxed))
     }
 }
 
@@ -58,8 +63,7 @@ impl Source for Fed {
             return Peek::Ready(*planned);
         }
         if !self.queue.is_abandoned() {
-            let held_back = self.waiting.load(Ordering::Relaxed);
-            return if held_back { Peek::HeldBack } else { Peek::Starved };
+            return if self.is_held_back() { Peek::HeldBack } else { Peek::Starved };
         }
         // The feeder may have pushed its last between the two looks.
         match self.queue.peek() {
@@ -328,8 +332,8 @@ pub fn check_source(recording: &Recording, job: &ReplayJob) -> Result<(), RunErr
     }
     let transfer_max_bytes =
         [Opcode::Read, Opcode::Write].map(|opcode| counts.by_opcode.of(opcode).length_max_bytes);
-    if transfer_max_bytes.into_iter().any(|bytes| bytes > 1 << 30) {
-        let message = format!("{name} has a transfer of more than 1 GiB, which no drive takes: is the unit of its lengths right?");
+    if transfer_max_bytes.into_iter().any(|bytes| bytes > TRANSFER_MAX_BYTES) {
+        let message = format!("{name} has a transfer of more than 256 MiB, which no drive takes: is the unit of its lengths right?");
         return Err(RunError::usage(message));
     }
     Ok(())
@@ -339,4 +343,21 @@ fn names(recording: &Recording) -> String {
     let counts = recording.manifest.counts.by_opcode;
     let seen = Opcode::ALL.into_iter().filter(|opcode| counts.of(*opcode).ios > 0);
     seen.map(Opcode::name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_of_several_submitters_can_be_held_back() {
+        let (feeds, mut alone) = queues(1);
+        feeds.waiting.store(true, Ordering::Relaxed);
+        // Virtual time would go on for a submitter that is held back, while the feeder only has not come round yet.
+        assert_eq!(alone[0].peek(), Peek::Starved);
+        let (feeds, mut several) = queues(2);
+        assert_eq!(several[0].peek(), Peek::Starved);
+        feeds.waiting.store(true, Ordering::Relaxed);
+        assert_eq!(several[0].peek(), Peek::HeldBack);
+    }
 }

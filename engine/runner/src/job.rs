@@ -7,6 +7,9 @@ use testdrive_core::{LbaMode, Opcode};
 /// The greatest job version that this engine takes.
 pub const JOB_VERSION: u64 = 1;
 
+/// The longest transfer that is issued: beyond any that a kernel sends to a drive, and buffers of this size can still be had.
+pub const TRANSFER_MAX_BYTES: u64 = 256 << 20;
+
 /// A whole run on one drive.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

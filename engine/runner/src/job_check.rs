@@ -1,7 +1,9 @@
 //! Whether a job makes sense: what can be told before anything is opened.
 
 use crate::error::RunError;
-use crate::job::{Data, Job, Pace, PhaseJob, PrepareJob, ReplayJob, Streams, SyntheticJob, JOB_VERSION};
+use crate::job::{
+    Data, Job, Pace, PhaseJob, PrepareJob, ReplayJob, Streams, SyntheticJob, JOB_VERSION, TRANSFER_MAX_BYTES,
+};
 
 /// The most slots of a queue: the ring of completions is twice as long, and the kernel allows 65,536.
 const DEPTH_MAX: u32 = 16_384;
@@ -57,7 +59,7 @@ fn check_depth(key: &str, depth: u32) -> Result<(), RunError> {
 }
 
 fn check_block(block_bytes: u64) -> Result<(), RunError> {
-    let valid = block_bytes > 0 && block_bytes.is_multiple_of(512) && block_bytes <= 256 << 20;
+    let valid = block_bytes > 0 && block_bytes.is_multiple_of(512) && block_bytes <= TRANSFER_MAX_BYTES;
     check(valid, "block_bytes", block_bytes, "a multiple of 512, at most 256 MiB")
 }
 
