@@ -16,6 +16,7 @@ mod null;
 mod openers;
 mod probe;
 mod refusal;
+mod ring;
 pub mod signatures;
 mod sim;
 mod size;
