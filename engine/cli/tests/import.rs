@@ -189,7 +189,7 @@ fn formats_are_listed_with_what_they_carry() {
     let output = engine().arg("formats").output().unwrap();
     let list: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let names: Vec<&str> = list.iter().map(|format| format["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["blktrace", "trace-event", "csv"]);
+    assert_eq!(names, ["blktrace", "blkparse", "trace-event", "csv"]);
     for format in &list {
         assert!(!format["description"].as_str().unwrap().is_empty());
         for key in ["has_queue_events", "has_completions", "has_trims"] {

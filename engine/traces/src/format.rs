@@ -1,7 +1,7 @@
 //! What a decoder is, and which there are.
 
 use crate::event::Device;
-use crate::{blktrace, csv, trace_event, TraceError};
+use crate::{blkparse, blktrace, csv, trace_event, TraceError};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use testdrive_core::IoRecord;
@@ -33,7 +33,7 @@ pub trait Format: Sync {
 
 /// Every format that can be decoded. Adding one is adding its file and a line here.
 pub fn formats() -> &'static [&'static dyn Format] {
-    &[&blktrace::Blktrace, &trace_event::TraceEvent, &csv::Csv]
+    &[&blktrace::Blktrace, &blkparse::Blkparse, &trace_event::TraceEvent, &csv::Csv]
 }
 
 /// What traces of a format can hold.
@@ -285,7 +285,10 @@ mod tests {
         let path = folder.path().join("photo.bin");
         std::fs::write(&path, [0xff, 0xd8, 0xff, 0xe0, 0, 16, b'J', b'F', b'I', b'F']).unwrap();
         let message = detect(&[path]).err().unwrap().to_string();
-        assert!(message.contains("photo.bin") && message.contains("blktrace, trace-event, csv"), "{message}");
+        assert!(
+            message.contains("photo.bin") && message.contains("blktrace, blkparse, trace-event"),
+            "{message}"
+        );
     }
 
     #[test]

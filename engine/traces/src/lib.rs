@@ -5,15 +5,18 @@
 //! limits are described in `docs/trace-formats.md`.
 
 mod assembler;
+mod blkparse;
 mod blktrace;
 mod csv;
 mod error;
 mod event;
+mod event_lines;
 mod format;
 mod input;
 mod rwbs;
 mod slab;
 mod trace_event;
+mod words;
 
 pub use assembler::{Assembler, AssemblerLimits};
 pub use error::{Place, TraceError};

@@ -10,10 +10,11 @@
 //!
 //! The bytes of an issue are 0 on older kernels, so they are not used; the priority (`be,0,4`) is there since Linux 6.9.
 
-use super::header::{leading_number, skip_spaces, word, Header};
-use super::Line;
-use crate::event::{BlockEvent, Device, EventKind};
+use super::header::Header;
+use crate::event::{BlockEvent, EventKind};
+use crate::event_lines::Line;
 use crate::rwbs::{self, Rwbs};
+use crate::words::{device, leading_number, origin, skip_spaces, word};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needed {
@@ -89,14 +90,6 @@ fn parse_needed(header: &Header<'_>, needed: Needed) -> Option<Line> {
     Some(Line::Event(BlockEvent { time_ns, device, kind, opcode, flags, sector, sectors, cpu, status }))
 }
 
-/// `maj,min`
-fn device(text: &[u8]) -> Option<(Device, &[u8])> {
-    let (major, rest) = leading_number(text)?;
-    let (minor, rest) = leading_number(rest.strip_prefix(b",")?)?;
-    let device = Device { major: u32::try_from(major).ok()?, minor: u32::try_from(minor).ok()? };
-    Some((device, rest))
-}
-
 /// Steps over `(command)`, which is empty but for commands passed through.
 fn after_command(text: &[u8]) -> Option<&[u8]> {
     let inside = text.strip_prefix(b"(")?;
@@ -113,17 +106,10 @@ fn status(rest: &[u8]) -> Option<i32> {
     i32::try_from(value).ok()
 }
 
-/// `<- (maj,min) sector`
-fn origin(rest: &[u8]) -> Option<(Device, u64)> {
-    let rest = skip_spaces(rest.strip_prefix(b"<-")?).strip_prefix(b"(")?;
-    let (from, rest) = device(rest)?;
-    let (sector, _) = leading_number(skip_spaces(rest.strip_prefix(b")")?))?;
-    Some((from, sector))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::Device;
     use testdrive_core::{Flags, Opcode};
 
     fn event(name: &str, details: &str) -> Line {

@@ -1,5 +1,6 @@
 //! The part of a line before an event's own words: `comm-pid [cpu] flags time: event: `.
 
+use crate::words::{leading_number, skip_spaces, word};
 use memchr::memchr_iter;
 
 /// A line taken apart.
@@ -73,31 +74,6 @@ fn time(rest: &[u8]) -> Option<(i64, &[u8])> {
     let nanoseconds = value * 10_u64.pow(9 - digits as u32);
     let total = seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?;
     Some((i64::try_from(total).ok()?, rest))
-}
-
-/// Digits at the start as a number, and what follows.
-pub(super) fn leading_number(text: &[u8]) -> Option<(u64, &[u8])> {
-    let mut value: u64 = 0;
-    let mut length = 0;
-    for &byte in text {
-        if !byte.is_ascii_digit() {
-            break;
-        }
-        value = value.checked_mul(10)?.checked_add(u64::from(byte - b'0'))?;
-        length += 1;
-    }
-    (length > 0).then(|| (value, &text[length..]))
-}
-
-/// The next word and what follows it; `None` where there is none.
-pub(super) fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
-    let length = text.iter().position(|&byte| byte == b' ').unwrap_or(text.len());
-    (length > 0).then(|| text.split_at(length))
-}
-
-pub(super) fn skip_spaces(text: &[u8]) -> &[u8] {
-    let spaces = text.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
-    &text[spaces..]
 }
 
 #[cfg(test)]

@@ -90,4 +90,17 @@ proptest! {
             check(&rows);
         }
     }
+
+    #[test]
+    fn no_line_of_blkparse_panics(words in proptest::collection::vec(
+        proptest::sample::select(vec![
+            "  8,16 0 1 0.000000001 7 Q R 8 + 8 [x]\n", "  8,16 0 1 0.000000003 7 C R 8 + 8 [0]\n", "\n  8,16", "0", "1",
+            "0.000000002", "77", "Q", "D", "C", "R", "A", "m", "FWS", "FN", "N", "WS", "18446744073709551615", "+", "8", "[x]",
+            "[0]", "[65531]", "(12 00)", "(  7)", "<-", "(8,17)", "99999999999.000000000", "Skips: 1 forward (", "\u{e4}",
+        ]), 0..80), options in options(),
+    ) {
+        if let Ok((rows, _)) = decode_text("blkparse", words.join(" "), &options) {
+            check(&rows);
+        }
+    }
 }
