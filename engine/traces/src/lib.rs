@@ -24,3 +24,4 @@ pub use event::{BlockEvent, Device, EventKind};
 pub use format::{
     by_name, detect, formats, Carries, Confidence, Decoded, Dropped, Events, Format, Options, Sink, Warning,
 };
+pub use rwbs::{parse as parse_rwbs, Rwbs};

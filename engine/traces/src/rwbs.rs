@@ -7,9 +7,9 @@
 
 use testdrive_core::{Flags, Opcode};
 
-/// What the letters mean, or why the event cannot be used.
+/// What the kernel's letters for an operation (RWBS) mean, or why the event cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Rwbs {
+pub enum Rwbs {
     /// An I/O.
     Io(Opcode, Flags),
     /// A command passed through to the driver, or none at all.
@@ -19,7 +19,7 @@ pub(crate) enum Rwbs {
 }
 
 /// Reads the letters of an event over `sectors` sectors; `None` where they are not such letters.
-pub(crate) fn parse(text: &[u8], sectors: u64) -> Option<Rwbs> {
+pub fn parse(text: &[u8], sectors: u64) -> Option<Rwbs> {
     let mut flags = Flags::NONE;
     let mut rest = text;
     if let [b'F', b'R' | b'W' | b'D' | b'F' | b'N' | b'Z', ..] = rest {

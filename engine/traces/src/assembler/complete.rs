@@ -1,6 +1,7 @@
 //! What completes: requests in whole or in part, flush sequences, and bios of devices that have no requests.
 
 use super::bios::{overlap, Part, Span};
+use super::few::Few;
 use super::flushes::LastFlush;
 use super::pairing::Pairing;
 use crate::event::BlockEvent;
@@ -65,8 +66,7 @@ impl Pairing<'_> {
     /// A completion without a request: of a device that has no requests, or whose issue events were not traced.
     fn complete_from_queue(&mut self, event: &BlockEvent) -> Result<(), TraceError> {
         let Some(key) = self.bios.untouched(event.opcode, (event.sector, event.end())) else {
-            self.tally.completions_without_issue += 1;
-            return Ok(());
+            return self.complete_waiting(event);
         };
         if self.events == Events::Issued {
             self.tally.completions_without_issue += 1;
@@ -75,6 +75,23 @@ impl Pairing<'_> {
         }
         self.tally.completed_from_queue += 1;
         self.end_bio(key, event)
+    }
+
+    /// A completion of no single queued I/O: where a trace has no issue events at all, it is of a request that merged or split those
+    /// that wait in its place.
+    fn complete_waiting(&mut self, event: &BlockEvent) -> Result<(), TraceError> {
+        let span = (event.sector, event.end());
+        let unissued = self.events == Events::Queued && self.tally.issue_events == 0;
+        let parts = if unissued { self.bios.cover(event.opcode, span) } else { Few::default() };
+        if parts.is_empty() {
+            self.tally.completions_without_issue += 1;
+            return Ok(());
+        }
+        self.tally.completed_from_queue += 1;
+        for part in parts.iter() {
+            self.complete_part(part, span, event)?;
+        }
+        Ok(())
     }
 
     pub(super) fn complete_flush(&mut self, event: &BlockEvent) -> Result<(), TraceError> {

@@ -129,7 +129,7 @@ impl Pairing<'_> {
         while let Some(flush) = self.flushes.in_flight.pop_front() {
             self.close_flush(&flush, None)?;
         }
-        self.rows.finish()
+        self.rows.hand_out_closed()
     }
 }
 

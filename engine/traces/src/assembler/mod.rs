@@ -84,6 +84,30 @@ impl<'s> Assembler<'s> {
         }
     }
 
+    /// Sets the time zero of the rows to the whole seconds of a time, instead of those of the first I/O: recordings that are made
+    /// together then share it. To be called before the first event.
+    pub fn begin_at(&mut self, time_ns: i64) {
+        if let Some(rows) = self.rows() {
+            rows.begin(time_ns);
+        }
+    }
+
+    /// Hands the rows to the sink that are closed and not yet handed out, however few: for sources that may pause for long.
+    ///
+    /// # Errors
+    /// When the sink fails.
+    pub fn hand_out(&mut self) -> Result<(), TraceError> {
+        self.rows().map_or(Ok(()), RowWindow::hand_out_closed)
+    }
+
+    fn rows(&mut self) -> Option<&mut RowWindow<'s>> {
+        match &mut self.stage {
+            Stage::Undecided(rows, _) => Some(rows),
+            Stage::Pairing(pairing) => Some(&mut pairing.rows),
+            Stage::Moving => None,
+        }
+    }
+
     /// Takes an event that stands at `place` of `path`.
     ///
     /// # Errors
@@ -108,12 +132,8 @@ impl<'s> Assembler<'s> {
     /// # Errors
     /// When the sink wants decoding to end.
     pub fn progress(&mut self, bytes_read: u64, bytes_total: u64) -> Result<(), TraceError> {
-        let sink = match &mut self.stage {
-            Stage::Undecided(rows, _) => rows.sink(),
-            Stage::Pairing(pairing) => pairing.rows.sink(),
-            Stage::Moving => return Ok(()),
-        };
-        sink.progress(bytes_read, bytes_total).map_err(TraceError::Sink)
+        let Some(rows) = self.rows() else { return Ok(()) };
+        rows.sink().progress(bytes_read, bytes_total).map_err(TraceError::Sink)
     }
 
     /// Hands out the last rows, and says what became of the events in `decoded`.

@@ -94,8 +94,9 @@ impl<'s> RowWindow<'s> {
         self.release()
     }
 
-    /// Hands out all that is left, when every row was closed or cancelled.
-    pub fn finish(&mut self) -> Result<(), TraceError> {
+    /// Hands out every row that is closed with all before it, without waiting for a batch: all that is left, once every row was
+    /// closed or cancelled.
+    pub fn hand_out_closed(&mut self) -> Result<(), TraceError> {
         self.release()?;
         self.send()
     }

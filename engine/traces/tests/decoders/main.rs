@@ -7,6 +7,7 @@ mod csv;
 mod encode;
 mod fuzz;
 mod limits;
+mod live;
 mod model;
 mod peers;
 mod real_text;
