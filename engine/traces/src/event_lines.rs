@@ -16,6 +16,8 @@ pub(crate) enum Line {
     Event(BlockEvent),
     /// A block event that pairing does not need.
     Unneeded,
+    /// Such an event that tells of I/Os, but not enough to make any of it.
+    Accounting,
     Passthrough,
     Zone,
     /// So many events were lost; 0 where it does not say how many.
@@ -46,10 +48,8 @@ pub(crate) fn detect<L: EventLines>(lines: &L, head: &[u8]) -> Confidence {
     let whole = head.iter().rposition(|&byte| byte == b'\n').map_or(head, |end| &head[..end]);
     for line in whole.split(|&byte| byte == b'\n') {
         match lines.parse(line.strip_suffix(b"\r").unwrap_or(line)) {
-            Line::Event(_) | Line::Unneeded | Line::Passthrough | Line::Zone | Line::Lost(_) => {
-                return Confidence::Content
-            }
             Line::Other | Line::Unreadable => {}
+            _ => return Confidence::Content,
         }
     }
     Confidence::No
@@ -99,6 +99,7 @@ pub(crate) fn decode<L: EventLines>(
 struct Seen {
     events: u64,
     unneeded: u64,
+    accounting: u64,
     passthrough: u64,
     zone: u64,
     lost: u64,
@@ -126,6 +127,7 @@ impl Seen {
             Line::Lost(0) => self.lost_uncounted += 1,
             Line::Lost(count) => self.lost = self.lost.saturating_add(count),
             Line::Unneeded => self.unneeded += 1,
+            Line::Accounting => self.accounting += 1,
             Line::Other => {}
         }
         None
@@ -133,8 +135,14 @@ impl Seen {
 
     /// An error where the text is not what the format's tool prints.
     fn check<L: EventLines>(&self, path: &Path) -> Result<(), TraceError> {
+        if self.events + self.unreadable == 0 && self.accounting > 0 {
+            let reason = "of requests it has only block_io_start and block_io_done, which do not tell how long they were once \
+                          others were merged: record block_rq_issue and block_rq_complete, and block_bio_queue with them";
+            return Err(TraceError::NoIos { path: path.to_path_buf(), reason: reason.into() });
+        }
         let Some((number, line)) = &self.first_unreadable else { return Ok(()) };
-        let lines = self.events + self.unneeded + self.passthrough + self.zone + self.unreadable;
+        let unneeded = self.unneeded + self.accounting + self.passthrough + self.zone;
+        let lines = self.events + unneeded + self.unreadable;
         let few = self.unreadable <= L::UNREADABLE_PERCENT_MAX.saturating_mul(lines) / 100;
         if self.events > 0 && few {
             return Ok(());

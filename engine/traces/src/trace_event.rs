@@ -29,7 +29,12 @@ impl Format for TraceEvent {
         if head.starts_with(b"# tracer:") {
             return Confidence::Content;
         }
-        event_lines::detect(&Parser::new(), head)
+        let parser = Parser::new();
+        match event_lines::detect(&parser, head) {
+            // Printed without times, say: the decoder tells what is missing.
+            Confidence::No if names_event(head) => Confidence::Name,
+            confidence => confidence,
+        }
     }
 
     fn decode(
@@ -59,7 +64,7 @@ impl EventLines for Parser {
         "no block event as trace_pipe, 'trace-cmd report' or 'perf script' print it: print the trace with one of these";
     const LOST_REMEDY: &'static str =
         "record again with a larger buffer (buffer_size_kb, trace-cmd record -b, perf record -m)";
-    const UNREADABLE_PERCENT_MAX: u64 = 100;
+    const UNREADABLE_PERCENT_MAX: u64 = 50;
 
     fn parse(&self, line: &[u8]) -> Line {
         if self.block.find(line).is_none() {
@@ -72,6 +77,11 @@ impl EventLines for Parser {
             None => Line::Unreadable,
         }
     }
+}
+
+/// Whether a line has the name of an event that is needed, though no line can be read.
+fn names_event(head: &[u8]) -> bool {
+    head.split(|&byte| byte == b'\n').any(|line| !line.starts_with(b"#") && details::names_needed_event(line))
 }
 
 /// How many events were lost, as the three tools say it.

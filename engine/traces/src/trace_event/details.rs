@@ -8,6 +8,9 @@
 //! | `block_rq_issue` | `maj,min RWBS bytes (command) sector + sectors [priority] [comm]` |
 //! | `block_rq_complete`, `block_rq_requeue` | `maj,min RWBS (command) sector + sectors [priority] [error]` |
 //!
+//! `block_io_start` and `block_io_done` (since Linux 6.5) say when a request is accounted, and not how long it is: `block_io_done` has
+//! no length, and what was merged meanwhile is in neither. So they cannot stand in for issue and completion.
+//!
 //! The bytes of an issue are 0 on older kernels, so they are not used; the priority (`be,0,4`) is there since Linux 6.9.
 
 use super::header::Header;
@@ -50,6 +53,7 @@ pub(super) fn names_needed_event(line: &[u8]) -> bool {
 pub(super) fn parse(header: &Header<'_>) -> Line {
     match needed(header.event) {
         Some(needed) => parse_needed(header, needed).unwrap_or(Line::Unreadable),
+        None if matches!(header.event, b"block_io_start" | b"block_io_done") => Line::Accounting,
         None if header.event.starts_with(b"block_") => Line::Unneeded,
         None => Line::Other,
     }

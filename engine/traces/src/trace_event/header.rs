@@ -26,7 +26,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Header<'_>> {
             return Some(header);
         }
     }
-    without_cpu(line)
+    word_by_word(line)
 }
 
 /// `flags? time: event: details`
@@ -39,22 +39,31 @@ fn after_cpu(rest: &[u8], cpu: i32) -> Option<Header<'_>> {
     from_time(skip_spaces(rest), cpu)
 }
 
-/// `perf script` leaves the cpu out where it was not recorded.
-fn without_cpu(line: &[u8]) -> Option<Header<'_>> {
+/// `perf script` leaves the cpu out where it was not recorded; the latency format has it without brackets, before the flags.
+fn word_by_word(line: &[u8]) -> Option<Header<'_>> {
     let mut rest = skip_spaces(line);
+    let mut cpu = -1;
     loop {
-        if let Some(header) = from_time(rest, -1) {
+        if let Some(header) = from_time(rest, cpu) {
             return Some(header);
         }
-        let (_, after) = word(rest)?;
+        let (passed, after) = word(rest)?;
+        cpu = cpu_and_flags(passed).unwrap_or(-1);
         rest = skip_spaces(after);
     }
 }
 
+/// The cpu of `1d.h1.`: its flags begin with what the interrupts were.
+fn cpu_and_flags(word: &[u8]) -> Option<i32> {
+    let (cpu, flags) = leading_number(word)?;
+    matches!(flags, [b'.' | b'd' | b'D' | b'b' | b'X', _, _, _, ..]).then_some(())?;
+    i32::try_from(cpu).ok()
+}
+
 /// `time: event: details`
 fn from_time(rest: &[u8], cpu: i32) -> Option<Header<'_>> {
-    let (time_ns, rest) = time(rest)?;
-    let rest = skip_spaces(rest);
+    let (time_ns, rest) = time(rest).or_else(|| latency_time(rest))?;
+    let rest = skip_spaces(after_difference(skip_spaces(rest)));
     let rest = rest.strip_prefix(b"block:").unwrap_or(rest);
     let length = rest.iter().position(|byte| !(byte.is_ascii_lowercase() || *byte == b'_'))?;
     let details = rest[length..].strip_prefix(b":")?;
@@ -74,6 +83,21 @@ fn time(rest: &[u8]) -> Option<(i64, &[u8])> {
     let nanoseconds = value * 10_u64.pow(9 - digits as u32);
     let total = seconds.checked_mul(1_000_000_000)?.checked_add(nanoseconds)?;
     Some((i64::try_from(total).ok()?, rest))
+}
+
+/// The latency format's time, which counts from the trace's start: `29773us :`, with `+`, `!` or `#` for a long wait.
+fn latency_time(rest: &[u8]) -> Option<(i64, &[u8])> {
+    let (time_us, rest) = leading_number(rest)?;
+    let mark = rest.strip_prefix(b"us")?;
+    let rest = mark.get(1..)?.strip_prefix(b":")?;
+    matches!(mark[0], b' ' | b'+' | b'!' | b'#' | b'*' | b'@' | b'$').then_some(())?;
+    Some((i64::try_from(time_us.checked_mul(1000)?).ok()?, rest))
+}
+
+/// Steps over the time since the line before, `(+4)`, which `trace-cmd report --ts-diff` adds.
+fn after_difference(rest: &[u8]) -> &[u8] {
+    let difference = rest.strip_prefix(b"(+").and_then(leading_number);
+    difference.and_then(|(_, rest)| rest.strip_prefix(b")")).unwrap_or(rest)
 }
 
 #[cfg(test)]
@@ -123,6 +147,30 @@ mod tests {
         let line = "fio  9001 12.000345: block:block_rq_complete: 259,0 R () 8 + 8 none,0,0 [0]";
         assert_eq!(parsed(line).0, -1);
         assert_eq!(parsed(line).1, 12_000_345_000);
+    }
+
+    #[test]
+    fn the_latency_format_and_differences_of_time_are_understood() {
+        let words = "7,0 RA 8 + 16 [postgres]";
+        for (line, time_ns) in [
+            (format!("postgres-10629     1..... 29773us : block_bio_queue: {words}"), 29_773_000),
+            (format!("postgres-10629     1d.h1. 29786us+: block_bio_queue: {words}"), 29_786_000),
+            (
+                format!("evx: postgres-10629    1..... 12189.713908: block_bio_queue:       {words}"),
+                12_189_713_908_000,
+            ),
+            (
+                format!("postgres-10629 [001] 12189.713908: (+4)     block_bio_queue:       {words}"),
+                12_189_713_908_000,
+            ),
+            (
+                format!("postgres-10629 [001] 12189.713908170: (+12345)     block_bio_queue: {words}"),
+                12_189_713_908_170,
+            ),
+        ] {
+            assert_eq!(parsed(&line), (1, time_ns, "block_bio_queue".into(), words.into()), "{line}");
+        }
+        assert_eq!(parse(b"a-1 1..... 29773us? block_bio_queue: 7,0 R 8 + 8 [a]"), None);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Trace-event text: the tools' headings, what they lose, and what cannot be read.
 
-use crate::support::{briefs, decode_text, dropped, events, has_warning};
+use crate::support::{briefs, decode, decode_text, dropped, events, has_warning};
 use testdrive_core::Opcode::Read;
-use testdrive_traces::{Options, TraceError};
+use testdrive_traces::{detect, Options, TraceError};
 
 const PERF: &str = "\
 fio 4021 [002] 12.000010: block:block_bio_queue: 259,0 R 64 + 8 [fio]
@@ -62,6 +62,45 @@ fn a_trace_of_lines_that_cannot_be_read_is_an_error_at_the_first() {
     let text = "# tracer: nop\n x-1 [000] 12: block_rq_issue: 259,0 R 4096 () 64 + 8 [x]\n";
     let message = decode_text("trace-event", text, &Options::default()).err().unwrap().to_string();
     assert!(message.contains("line 2") && message.contains("perf script"), "{message}");
+}
+
+#[test]
+fn text_without_times_is_known_and_refused_with_what_to_print() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.txt");
+    std::fs::write(&path, "   block:block_rq_issue: 254,0 RA 4096 () 12579312 + 8 0x2,0,4 [sh]\n").unwrap();
+    assert_eq!(detect(std::slice::from_ref(&path)).unwrap().name(), "trace-event");
+    let message = decode("trace-event", &[path], &Options::default()).err().unwrap().to_string();
+    assert!(message.contains("line 1") && message.contains("perf script"), "{message}");
+    // As `trace-cmd report -R` prints it.
+    let raw = "cpus=2\n  sh-3585  [001] 12189.713895: block_bio_queue:   dev=266338304 sector=12579288 nr_sector=8 rwbs=RA\n";
+    let message = decode_text("trace-event", raw, &Options::default()).err().unwrap().to_string();
+    assert!(message.contains("line 2") && message.contains("trace-cmd report"), "{message}");
+}
+
+#[test]
+fn events_that_others_need_are_passed_over() {
+    // What Linux 6.18 printed of one read with all block events on.
+    let text = "\
+              dd-2666    [001] ..... 12125.676192: block_bio_queue: 254,0 RA 12580536 + 144 [dd]
+              dd-2666    [001] ..... 12125.676194: block_getrq: 254,0 RA 12580536 + 144 [dd]
+              dd-2666    [001] ..... 12125.676194: block_io_start: 254,0 RA 73728 () 12580536 + 144 be,0,4 [dd]
+              dd-2666    [001] ..... 12125.676194: block_plug: [dd]
+              dd-2666    [001] ..... 12125.676194: block_unplug: [dd] 1
+              dd-2666    [001] ...1. 12125.676195: block_rq_insert: 254,0 RA 73728 () 12580536 + 144 be,0,4 [dd]
+              dd-2666    [001] ..... 12125.676196: block_rq_issue: 254,0 RA 73728 () 12580536 + 144 be,0,4 [dd]
+          <idle>-0       [001] ..s1. 12125.676371: block_rq_complete: 254,0 RA () 12580536 + 144 be,0,4 [0]
+          <idle>-0       [001] .Ns1. 12125.676373: block_io_done: 254,0 RA 0 () 12580536 + 0 none,0,0 [swapper/1]
+";
+    let (rows, decoded) = decode_text("trace-event", text, &Options::default()).unwrap();
+    assert_eq!(briefs(&rows), [(Read, 12_580_536, 144, 676_192, 676_196, 175, 0)]);
+    assert!(decoded.dropped.is_empty() && decoded.warnings.is_empty(), "{decoded:?}");
+    let only: String = text
+        .lines()
+        .filter(|line| line.contains("block_io_"))
+        .fold(String::new(), |all, line| all + line + "\n");
+    let message = decode_text("trace-event", only, &Options::default()).err().unwrap().to_string();
+    assert!(message.contains("only block_io_start and block_io_done"), "{message}");
 }
 
 #[test]
