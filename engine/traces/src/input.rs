@@ -45,6 +45,12 @@ impl Input {
         Ok(&self.buffer[self.start..end])
     }
 
+    /// Looks at all that is in memory, at least `least` bytes; fewer only at the end of the file.
+    pub fn ahead(&mut self, least: usize) -> Result<&[u8], TraceError> {
+        while self.end - self.start < least && self.fill()? {}
+        Ok(&self.buffer[self.start..self.end])
+    }
+
     /// Steps over `count` bytes; says how many there were.
     pub fn skip(&mut self, count: usize) -> Result<usize, TraceError> {
         let mut left = count;

@@ -21,7 +21,6 @@ impl Pairing<'_> {
             request.status = event.status;
         }
         if request.repeated {
-            request.repeated = false;
             self.tally.issued_again = self.tally.issued_again.saturating_sub(1);
         }
         let done = (request.span.0, span.1.min(request.span.1));

@@ -24,7 +24,7 @@ impl Pairing<'_> {
         self.supersede(event.opcode, span)?;
         let row = self.open_if(Events::Issued)?;
         let parts = self.bios.cover(event.opcode, span);
-        let given_back = self.given_back.remove(&(event.sector, event.opcode));
+        let given_back = self.given_back.remove(&(event.sector, event.opcode as u8));
         let queued = parts.iter().filter_map(|part| Some(self.bios.bios.get(part.bio)?.intended_ns)).min();
         let request = Request {
             row,
@@ -84,9 +84,7 @@ impl Pairing<'_> {
         let Some(earlier) = self.requests.exact(opcode, span) else { return Ok(()) };
         if self.tally.queue_events == 0 {
             self.tally.issued_again += 1;
-            if let Some(request) = self.requests.requests.get_mut(earlier) {
-                request.repeated = true;
-            }
+            self.requests.put_aside(earlier);
         } else if !self.bios.is_waited_for(opcode, span.0) {
             self.tally.issued_again += 1;
             self.take_back(earlier)?;
@@ -121,7 +119,7 @@ impl Pairing<'_> {
         if self.given_back.len() >= GIVEN_BACK_MAX {
             self.given_back.clear();
         }
-        self.given_back.insert((request.span.0, request.opcode), request.intended_ns);
+        self.given_back.insert((request.span.0, request.opcode as u8), request.intended_ns);
         self.rows.cancel(row)
     }
 

@@ -2,13 +2,12 @@
 
 use super::bios::{Bio, BioTable};
 use super::flushes::Flushes;
-use super::requests::RequestTable;
+use super::requests::{PlaceMap, RequestTable};
 use super::rows::{RowPlace, RowWindow};
 use crate::event::{BlockEvent, EventKind};
 use crate::format::Events;
 use crate::slab::Key;
 use crate::TraceError;
-use std::collections::HashMap;
 use testdrive_core::{Flags, Opcode};
 
 /// What was seen and what could not be used.
@@ -37,7 +36,7 @@ pub(crate) struct Pairing<'s> {
     pub(super) bios: BioTable,
     pub(super) requests: RequestTable,
     pub(super) flushes: Flushes,
-    pub(super) given_back: HashMap<(u64, Opcode), i64>,
+    pub(super) given_back: PlaceMap<i64>,
     pub(super) pending_max: usize,
     cpus_known: bool,
 }
@@ -51,7 +50,7 @@ impl<'s> Pairing<'s> {
             bios: BioTable::new(),
             requests: RequestTable::new(),
             flushes: Flushes::default(),
-            given_back: HashMap::new(),
+            given_back: PlaceMap::default(),
             pending_max,
             cpus_known: false,
         }

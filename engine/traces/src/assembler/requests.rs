@@ -4,7 +4,7 @@ use super::bios::{Part, Span};
 use super::few::Few;
 use super::rows::RowPlace;
 use crate::slab::{Key, Slab};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use testdrive_core::{Flags, Opcode};
 
@@ -25,7 +25,7 @@ pub(crate) struct Request {
     pub status: i32,
     /// What it covers, where queued I/Os are rows.
     pub parts: Few<Part>,
-    /// The same was issued again since, so that this one is likely none of its own.
+    /// The same was issued again since, so that this one is likely none of its own: see [`RequestTable::put_aside`].
     pub repeated: bool,
 }
 
@@ -52,17 +52,20 @@ impl Hasher for PlaceHasher {
     }
 }
 
-type PlaceMap<V> = HashMap<(u64, u8), V, BuildHasherDefault<PlaceHasher>>;
+/// By sector and opcode.
+pub(crate) type PlaceMap<V> = HashMap<(u64, u8), V, BuildHasherDefault<PlaceHasher>>;
 
 /// All requests under way, by where the rest of each starts.
 pub(crate) struct RequestTable {
     pub requests: Slab<Request>,
     by_place: PlaceMap<Few<Key>>,
+    /// Those that were put aside, the oldest first. Most never complete, and they must not be in the way of those that do.
+    aside: PlaceMap<VecDeque<Key>>,
 }
 
 impl RequestTable {
     pub fn new() -> RequestTable {
-        RequestTable { requests: Slab::new(), by_place: PlaceMap::default() }
+        RequestTable { requests: Slab::new(), by_place: PlaceMap::default(), aside: PlaceMap::default() }
     }
 
     pub fn insert(&mut self, request: Request) -> Key {
@@ -74,18 +77,31 @@ impl RequestTable {
 
     pub fn remove(&mut self, key: Key) -> Option<Request> {
         let request = self.requests.remove(key)?;
-        self.unlist(request.span.0, request.opcode, key);
+        if request.repeated {
+            self.take_from_aside(request.span.0, request.opcode, key);
+        } else {
+            self.unlist(request.span.0, request.opcode, key);
+        }
         Some(request)
+    }
+
+    /// Puts a request aside of which the same was issued again: it is likely none of its own, until a second completion proves it.
+    pub fn put_aside(&mut self, key: Key) {
+        let Some(request) = self.requests.get_mut(key) else { return };
+        request.repeated = true;
+        let (sector, opcode) = (request.span.0, request.opcode);
+        self.unlist(sector, opcode, key);
+        self.aside.entry((sector, opcode as u8)).or_default().push_back(key);
     }
 
     /// The request over exactly this span, if it was not issued again since.
     pub fn exact(&self, opcode: Opcode, span: Span) -> Option<Key> {
-        self.find(opcode, span.0, |request| !request.repeated && request.span == span)
+        self.find(opcode, span.0, |request| request.span == span)
     }
 
     /// The request that the driver gives back: over this span, or at least from its start.
     pub fn given_back(&self, opcode: Opcode, span: Span) -> Option<Key> {
-        self.exact(opcode, span).or_else(|| self.find(opcode, span.0, |request| !request.repeated))
+        self.exact(opcode, span).or_else(|| self.find(opcode, span.0, |_| true))
     }
 
     /// The request that a completion of this span is of.
@@ -94,14 +110,13 @@ impl RequestTable {
     /// issued again, since a second completion shows that it was an I/O of its own; else the first from this sector.
     pub fn completed(&self, opcode: Opcode, span: Span) -> Option<Key> {
         self.exact(opcode, span)
-            .or_else(|| self.find(opcode, span.0, |request| !request.repeated && request.span.1 > span.1))
+            .or_else(|| self.find(opcode, span.0, |request| request.span.1 > span.1))
             .or_else(|| {
-                let keys = self.by_place.get(&(span.0, opcode as u8))?;
-                keys.iter().rev().copied().find(|&key| {
-                    self.requests.get(key).is_some_and(|request| request.repeated && request.span == span)
-                })
+                let keys = self.aside.get(&(span.0, opcode as u8))?;
+                let same = |key: &Key| self.requests.get(*key).is_some_and(|request| request.span == span);
+                keys.iter().rev().copied().find(same)
             })
-            .or_else(|| self.find(opcode, span.0, |request| !request.repeated))
+            .or_else(|| self.find(opcode, span.0, |_| true))
     }
 
     /// Notes that a request is completed up to a sector inside it.
@@ -116,6 +131,20 @@ impl RequestTable {
     fn find(&self, opcode: Opcode, sector: u64, fits: impl Fn(&Request) -> bool) -> Option<Key> {
         let keys = self.by_place.get(&(sector, opcode as u8))?;
         keys.iter().copied().find(|&key| self.requests.get(key).is_some_and(&fits))
+    }
+
+    fn take_from_aside(&mut self, sector: u64, opcode: Opcode, key: Key) {
+        let place = (sector, opcode as u8);
+        let Some(keys) = self.aside.get_mut(&place) else { return };
+        // Mostly the last, which completed, or the first, which is given up.
+        if keys.back() == Some(&key) {
+            keys.pop_back();
+        } else if let Some(at) = keys.iter().position(|other| *other == key) {
+            keys.remove(at);
+        }
+        if keys.is_empty() {
+            self.aside.remove(&place);
+        }
     }
 
     fn unlist(&mut self, sector: u64, opcode: Opcode, key: Key) {

@@ -107,6 +107,7 @@ pub(super) enum Meaning {
 
 impl Header {
     /// The header at the start of `bytes` and its length; `None` where no known version stands there.
+    #[inline]
     pub fn parse(bytes: &[u8], order: ByteOrder) -> Option<Result<(Header, usize), Short>> {
         let magic = order.u32(bytes, 0);
         match magic.checked_sub(MAGIC)? {
@@ -145,6 +146,7 @@ impl Header {
     }
 
     /// What the record says, with what is attached to it.
+    #[inline]
     pub fn meaning(&self, pdu: &[u8]) -> Meaning {
         let category = self.action >> 16;
         if category & category::NOTE != 0 {

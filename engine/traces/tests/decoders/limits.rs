@@ -1,6 +1,6 @@
 //! Memory is bounded: what happens when a trace leaves more open than the limits hold.
 
-use crate::support::{briefs, has_warning, Rows};
+use crate::support::{briefs, dropped, has_warning, Rows};
 use std::path::Path;
 use testdrive_core::{Flags, IoRecord, Opcode, Opcode::Read};
 use testdrive_traces::{Assembler, AssemblerLimits, BlockEvent, Decoded, Device, EventKind, Options, Place};
@@ -81,4 +81,21 @@ fn a_trace_whose_first_events_are_no_queue_events_is_decided_once_enough_were_se
     assert_eq!(rows.len(), 5);
     assert_eq!(decoded.events, Some(testdrive_traces::Events::Issued));
     assert_eq!(briefs(&rows)[4], (Read, 800, 8, 100, 101, 4, 0));
+}
+
+#[test]
+fn issues_that_are_repeated_at_one_place_for_ever_do_not_slow_each_other_down() {
+    let limits = AssemblerLimits { row_window: 16, order_events: 1, ..AssemblerLimits::default() };
+    let ios = 60_000;
+    let mut events = Vec::new();
+    for index in 0..ios {
+        events.push(read(index * 10, EventKind::Issue, 0));
+        events.push(read(index * 10 + 1, EventKind::Issue, 0));
+        events.push(read(index * 10 + 5, EventKind::Complete, 0));
+    }
+    // Looked through one by one at each of the events, those that were put aside would take minutes.
+    let (rows, decoded) = assemble(&events, limits);
+    assert_eq!(rows.len() as i64, ios);
+    assert!(rows.iter().all(|row| row.latency_ns == 4000), "the last of two equal issues counts");
+    assert_eq!(dropped(&decoded, "repeated before a completion"), ios as u64);
 }
