@@ -1,24 +1,22 @@
 //! `testdrive-engine import` and `formats`: foreign traces into recordings.
 
-use crate::lines::tell_line;
-use serde_json::json;
-use std::error::Error;
-use std::fmt;
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use testdrive_core::IoRecord;
-use testdrive_recording::{
-    Dropped, Manifest, Phase, PhaseKind, RecordingError, RecordingKind, RecordingWriter, Status, Warning,
-    WriterLimits,
-};
-use testdrive_traces::{by_name, detect, formats as trace_formats, Decoded, Device, Events, Format, Options};
-use testdrive_traces::{Sink, TraceError};
+mod output;
+mod recordings;
 
-/// Between two progress lines.
-const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+use crate::lines::tell_line;
+use output::{Output, Stopped};
+use recordings::{total, Closed, Source};
+use serde_json::json;
+use std::fmt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
+use std::sync::Arc;
+use testdrive_recording::{RecordingError, Status};
+use testdrive_traces::{
+    by_name, decode, detect, formats as trace_formats, Decoded, Device, Events, Format, Options, TimeUnit,
+    TraceError,
+};
 
 /// Arguments of `import`.
 #[derive(clap::Args)]
@@ -26,7 +24,7 @@ pub struct ImportArgs {
     /// Files of one trace; a folder or one file of several brings the rest
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The recording to make; must not exist
+    /// The recording to make; must not exist. Of a trace of several volumes each gets one: OUT.VOLUME.rec
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// What the files are; found out from their content by default
@@ -38,6 +36,15 @@ pub struct ImportArgs {
     /// Whose I/Os, where the trace holds those of several devices
     #[arg(long, value_parser = parse_device, value_name = "MAJ:MIN")]
     device: Option<Device>,
+    /// Whose I/Os, where the trace holds those of several volumes; by default each gets a recording
+    #[arg(long, value_name = "NAME")]
+    volume: Option<String>,
+    /// What times are counted in, where the format leaves that open
+    #[arg(long, value_parser = parse_time_unit, value_name = "s|ms|us|ns")]
+    time_unit: Option<TimeUnit>,
+    /// Objects are blocks of so many bytes, where the format leaves open what they are
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1 << 30), value_name = "N")]
+    object_bytes: Option<u64>,
     /// For CSV: which column is what, by name or index from 0
     #[arg(long, value_parser = parse_column, value_delimiter = ',', value_name = "key=column,...")]
     columns: Vec<(String, String)>,
@@ -52,6 +59,11 @@ fn parse_events(text: &str) -> Result<Events, String> {
 
 fn parse_device(text: &str) -> Result<Device, String> {
     Device::parse(text).ok_or_else(|| format!("'{text}' is no device: give its numbers as in 8:16"))
+}
+
+fn parse_time_unit(text: &str) -> Result<TimeUnit, String> {
+    let found = TimeUnit::ALL.into_iter().find(|unit| unit.name() == text);
+    found.ok_or_else(|| format!("'{text}' is none of s, ms, us and ns"))
 }
 
 fn parse_column(text: &str) -> Result<(String, String), String> {
@@ -114,6 +126,8 @@ fn describe(format: &dyn Format) -> serde_json::Value {
         "has_queue_events": carries.queue_events,
         "has_completions": carries.completions,
         "has_trims": carries.trims,
+        "has_volumes": carries.volumes,
+        "found_by": format.found_by().name(),
     })
 }
 
@@ -131,27 +145,53 @@ pub fn run(args: ImportArgs) -> ExitCode {
     }
 }
 
-/// Imports a trace into a new recording; the exit status is 5 where a signal ended it early.
+/// Imports a trace into new recordings; the exit status is 5 where a signal ended it early.
 fn import(args: ImportArgs) -> Result<u8, ImportError> {
     let format = match &args.format {
         Some(name) => by_name(name)?,
         None => detect(&args.files)?,
     };
     let stop = watch_signals().map_err(ImportError::Signals)?;
-    let manifest = Manifest::new(RecordingKind::Import, "trace");
-    let writer = RecordingWriter::create(&args.output, manifest, WriterLimits::default())?;
-    let options = Options { events: args.events, device: args.device, columns: args.columns };
-    let mut output = Output { writer, last_ns: 0, told: None, stop };
-    let decoded = match format.decode(&args.files, &options, &mut output) {
-        Ok(decoded) => decoded,
-        Err(TraceError::Sink(error)) => return finish_early(output, format, &args.files, error),
-        Err(error) => {
-            // Nothing is lost with a recording that was only begun: the trace is still there.
-            drop(output);
-            let _ = std::fs::remove_dir_all(&args.output);
+    let options = Options {
+        events: args.events,
+        device: args.device,
+        volume: args.volume,
+        columns: args.columns,
+        time_unit: args.time_unit,
+        object_bytes: args.object_bytes,
+    };
+    let mut output = Output::begin(&args.output, format.carries().volumes, stop)?;
+    let result = decode(format, &args.files, &options, &mut output);
+    let (recordings, written) = output.close();
+    let (decoded, status, reason) = match (result, written) {
+        (_, Err(error)) => {
+            // A disk that is full keeps what it took.
+            let decoded = Decoded { files: args.files, ..Decoded::default() };
+            let source = Source { format, decoded: &decoded, options: &options };
+            if matches!(error, RecordingError::Exists { .. }) {
+                recordings.remove();
+            } else {
+                let _ = recordings.finish(&source, Status::Failed, Some(&error.to_string()));
+            }
+            return Err(error.into());
+        }
+        (Ok(decoded), Ok(())) => (decoded, Status::Complete, None),
+        (Err(TraceError::Sink(error)), Ok(())) if error.is::<Stopped>() => {
+            let decoded = Decoded { files: args.files, ..Decoded::default() };
+            (decoded, Status::Interrupted, Some(error.to_string()))
+        }
+        (Err(error), Ok(())) => {
+            recordings.remove();
             return Err(error.into());
         }
     };
+    tell_warnings(&decoded);
+    let source = Source { format, decoded: &decoded, options: &options };
+    let closed = recordings.finish(&source, status, reason.as_deref())?;
+    Ok(tell_finished(&closed, status, reason.as_deref()))
+}
+
+fn tell_warnings(decoded: &Decoded) {
     for note in &decoded.notes {
         let remedy = "name the files one by one to leave some out";
         tell_line(&json!({"event": "warning", "code": "note", "message": note, "remedy": remedy}));
@@ -160,31 +200,41 @@ fn import(args: ImportArgs) -> Result<u8, ImportError> {
         let (code, message, remedy) = (warning.code, &warning.message, &warning.remedy);
         tell_line(&json!({"event": "warning", "code": code, "message": message, "remedy": remedy}));
     }
-    output.describe(format, &decoded, &options);
-    output.finish(Status::Complete, None)?;
-    Ok(0)
 }
 
-/// Closes a recording whose import was stopped, or whose disk failed.
-fn finish_early(
-    mut output: Output,
-    format: &dyn Format,
-    files: &[PathBuf],
-    error: Box<dyn Error + Send + Sync>,
-) -> Result<u8, ImportError> {
-    let decoded = Decoded { files: files.to_vec(), ..Decoded::default() };
-    output.describe(format, &decoded, &Options::default());
-    if error.is::<Stopped>() {
-        output.finish(Status::Interrupted, Some(error.to_string()))?;
-        return Ok(5);
+/// Says what was made; gives the exit status.
+fn tell_finished(closed: &[Closed], status: Status, reason: Option<&str>) -> u8 {
+    // The disk may have run full at the very end.
+    let failed = closed.iter().find(|one| one.manifest.status == Status::Failed);
+    let status = failed.map_or(status, |one| one.manifest.status);
+    let failure = failed.and_then(|one| one.manifest.status_reason.as_deref());
+    let recordings: Vec<_> = closed
+        .iter()
+        .map(|one| json!({"output": shown(one), "volume": one.volume, "counts": one.manifest.counts}))
+        .collect();
+    let single = match closed {
+        [one] => Some(shown(one)),
+        _ => None,
+    };
+    tell_line(&json!({
+        "event": "finished",
+        "status": status,
+        "reason": failure.or(reason),
+        "output": single,
+        "recordings": recordings,
+        "counts": total(closed),
+        "dropped": closed.first().map_or(&[][..], |one| &one.manifest.dropped),
+        "accounting": [],
+    }));
+    match status {
+        Status::Failed => 4,
+        Status::Interrupted => 5,
+        Status::Complete | Status::Running => 0,
     }
-    match error.downcast::<RecordingError>() {
-        Ok(error) => {
-            let _ = output.finish(Status::Failed, Some(error.to_string()));
-            Err(ImportError::Recording(*error))
-        }
-        Err(error) => Err(ImportError::Trace(TraceError::Sink(error))),
-    }
+}
+
+fn shown(closed: &Closed) -> String {
+    closed.path.display().to_string()
 }
 
 fn watch_signals() -> Result<Arc<AtomicBool>, std::io::Error> {
@@ -196,118 +246,4 @@ fn watch_signals() -> Result<Arc<AtomicBool>, std::io::Error> {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
     Ok(stop)
-}
-
-/// A signal asked the import to end.
-#[derive(Debug)]
-struct Stopped;
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("stopped by a signal before the end of the trace")
-    }
-}
-
-impl Error for Stopped {}
-
-/// The recording that rows go into.
-struct Output {
-    writer: RecordingWriter,
-    /// The latest time in a row.
-    last_ns: i64,
-    told: Option<Instant>,
-    stop: Arc<AtomicBool>,
-}
-
-impl Output {
-    /// Writes down where the rows came from.
-    fn describe(&mut self, format: &dyn Format, decoded: &Decoded, options: &Options) {
-        let end_ns = self.last_ns;
-        let manifest = self.writer.manifest_mut();
-        manifest.clock.shift_ns = decoded.shift_ns;
-        let files: Vec<String> = decoded.files.iter().map(|path| path.display().to_string()).collect();
-        manifest.source.insert("format".into(), json!(format.name()));
-        manifest.source.insert("files".into(), json!(files));
-        manifest.source.insert("events".into(), json!(decoded.events.map(Events::name)));
-        manifest.source.insert("device".into(), json!(decoded.device.map(|device| device.to_string())));
-        if !options.columns.is_empty() {
-            let columns: serde_json::Map<_, _> =
-                options.columns.iter().map(|(key, column)| (key.clone(), json!(column))).collect();
-            manifest.source.insert("columns".into(), columns.into());
-        }
-        manifest.absent_columns = decoded.absent_columns.iter().map(|name| (*name).to_string()).collect();
-        manifest.dropped = decoded
-            .dropped
-            .iter()
-            .map(|dropped| Dropped { what: dropped.what.clone(), count: dropped.count })
-            .collect();
-        manifest.warnings = decoded
-            .warnings
-            .iter()
-            .map(|warning| Warning {
-                code: warning.code.into(),
-                message: warning.message.clone(),
-                remedy: warning.remedy.clone(),
-            })
-            .collect();
-        manifest.phases = vec![Phase {
-            index: 0,
-            name: "import".into(),
-            kind: PhaseKind::Import,
-            measured: true,
-            start_ns: 0,
-            end_ns,
-            settings: serde_json::Map::new(),
-            accounting: serde_json::Map::new(),
-        }];
-    }
-
-    fn finish(self, status: Status, reason: Option<String>) -> Result<(), RecordingError> {
-        let output = shown(self.writer.directory());
-        let manifest = self.writer.finish(status, reason)?;
-        tell_line(&json!({
-            "event": "finished",
-            "status": manifest.status,
-            "reason": manifest.status_reason,
-            "output": output,
-            "counts": manifest.counts,
-            "dropped": manifest.dropped,
-            "accounting": [],
-        }));
-        Ok(())
-    }
-}
-
-impl Sink for Output {
-    fn rows(&mut self, rows: &[IoRecord]) -> Result<(), Box<dyn Error + Send + Sync>> {
-        for row in rows {
-            self.last_ns = self.last_ns.max(row.submit_ns + row.latency_ns.max(0));
-        }
-        self.writer.append(rows)?;
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Box::new(Stopped));
-        }
-        Ok(())
-    }
-
-    fn progress(&mut self, bytes_read: u64, bytes_total: u64) -> Result<(), Box<dyn Error + Send + Sync>> {
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(Box::new(Stopped));
-        }
-        let due = self.told.is_none_or(|told| told.elapsed() >= PROGRESS_EVERY) || bytes_read >= bytes_total;
-        if due {
-            self.told = Some(Instant::now());
-            tell_line(&json!({
-                "event": "progress",
-                "rows": self.writer.rows(),
-                "bytes_read": bytes_read,
-                "bytes_total": bytes_total,
-            }));
-        }
-        Ok(())
-    }
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

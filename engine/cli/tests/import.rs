@@ -189,11 +189,14 @@ fn formats_are_listed_with_what_they_carry() {
     let output = engine().arg("formats").output().unwrap();
     let list: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let names: Vec<&str> = list.iter().map(|format| format["name"].as_str().unwrap()).collect();
-    assert_eq!(names, ["blktrace", "blkparse", "trace-event", "csv"]);
+    for name in ["blktrace", "blkparse", "trace-event", "msr", "mqsim", "csv"] {
+        assert!(names.contains(&name), "{names:?}");
+    }
     for format in &list {
         assert!(!format["description"].as_str().unwrap().is_empty());
-        for key in ["has_queue_events", "has_completions", "has_trims"] {
+        for key in ["has_queue_events", "has_completions", "has_trims", "has_volumes"] {
             assert!(format[key].is_boolean(), "{format}");
         }
+        assert!(["content", "name", "asking"].contains(&format["found_by"].as_str().unwrap()), "{format}");
     }
 }

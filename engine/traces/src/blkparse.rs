@@ -17,7 +17,8 @@ mod summary;
 
 use crate::event::{BlockEvent, EventKind};
 use crate::event_lines::{self, EventLines, Line};
-use crate::format::{Carries, Confidence, Decoded, Format, Options, Sink};
+use crate::format::{Carries, Confidence, Decoded, Format, Sink};
+use crate::options::{OptionName, Options};
 use crate::rwbs::{self, Rwbs};
 use crate::words::{device, leading_number, origin, skip_spaces, word};
 use crate::TraceError;
@@ -37,7 +38,11 @@ impl Format for Blkparse {
     }
 
     fn carries(&self) -> Carries {
-        Carries { queue_events: true, completions: true, trims: true }
+        Carries { queue_events: true, completions: true, trims: true, volumes: false }
+    }
+
+    fn takes(&self) -> &'static [OptionName] {
+        &[OptionName::Events, OptionName::Device]
     }
 
     fn detect(&self, head: &[u8], _file_name: &str) -> Confidence {

@@ -6,12 +6,13 @@ mod record;
 mod source;
 
 use crate::assembler::{Assembler, AssemblerLimits};
-use crate::format::{Carries, Confidence, Decoded, Format, Options, Sink};
+use crate::format::{Carries, Confidence, Decoded, Format, Sink};
 use crate::input::Progress;
+use crate::options::{OptionName, Options};
 use crate::{Place, TraceError};
 use merge::Merge;
 use record::ByteOrder;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The format, versions 7 and 8, of either byte order.
 pub(crate) struct Blktrace;
@@ -26,7 +27,11 @@ impl Format for Blktrace {
     }
 
     fn carries(&self) -> Carries {
-        Carries { queue_events: true, completions: true, trims: true }
+        Carries { queue_events: true, completions: true, trims: true, volumes: false }
+    }
+
+    fn takes(&self) -> &'static [OptionName] {
+        &[OptionName::Events, OptionName::Device]
     }
 
     fn detect(&self, head: &[u8], _file_name: &str) -> Confidence {
@@ -34,6 +39,10 @@ impl Format for Blktrace {
             Some(_) => Confidence::Content,
             None => Confidence::No,
         }
+    }
+
+    fn takes_folder(&self, folder: &Path) -> bool {
+        files::in_folder(folder).is_ok_and(|found| !found.is_empty())
     }
 
     fn decode(

@@ -1,17 +1,19 @@
 //! CSV of any kind, with a map that says which column is what.
 
 mod columns;
-mod decimal;
 mod row;
 
-use crate::format::{Carries, Confidence, Decoded, Format, Options, Sink};
+use crate::format::{Carries, Confidence, Decoded, Format, Sink};
 use crate::input::Progress;
+use crate::options::{OptionName, Options};
+use crate::unpack::Content;
 use crate::{Place, TraceError};
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
 use columns::{Columns, Key};
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 use testdrive_core::{IoRecord, NS_PER_S};
 
 /// Rows handed to the sink at once.
@@ -30,7 +32,11 @@ impl Format for Csv {
     }
 
     fn carries(&self) -> Carries {
-        Carries { queue_events: true, completions: true, trims: true }
+        Carries { queue_events: true, completions: true, trims: true, volumes: false }
+    }
+
+    fn takes(&self) -> &'static [OptionName] {
+        &[OptionName::Columns]
     }
 
     /// By name only: what has commas may be of any of the formats that are CSV underneath.
@@ -53,10 +59,6 @@ impl Format for Csv {
         let [path] = inputs else {
             return Err(TraceError::Usage("CSV files are imported one at a time: give one".into()));
         };
-        if options.events.is_some() || options.device.is_some() {
-            let message = "--events and --device do not fit CSV: its rows are what its columns say";
-            return Err(TraceError::Usage(message.into()));
-        }
         if path.exists() && !path.is_file() {
             let message = format!(
                 "{} is no regular file, and CSV is read twice: save it to a file first",
@@ -102,7 +104,7 @@ fn hand_out(table: &mut Table, shift_ns: i64, sink: &mut dyn Sink) -> Result<(),
             sink.rows(&batch).map_err(TraceError::Sink)?;
             batch.clear();
         }
-        let read = table.reader.position().byte();
+        let read = table.file_bytes.load(Ordering::Relaxed);
         if progress.is_due(read) || row.is_none() {
             sink.progress(read, progress.bytes_total).map_err(TraceError::Sink)?;
         }
@@ -133,7 +135,8 @@ fn absent(columns: &Columns) -> Vec<&'static str> {
 /// A CSV being read.
 struct Table {
     path: PathBuf,
-    reader: Reader<BufReader<File>>,
+    file_bytes: Arc<AtomicU64>,
+    reader: Reader<BufReader<Content>>,
     columns: Columns,
     record: ByteRecord,
     /// Whether `record` holds the first line, which is no header and not yet handed out.
@@ -142,8 +145,13 @@ struct Table {
 
 impl Table {
     fn open(path: &Path, wanted: &[(String, String)]) -> Result<Table, TraceError> {
-        let mut file = BufReader::new(File::open(path).map_err(TraceError::io("open", path))?);
-        let start = file.fill_buf().map_err(TraceError::io("read", path))?;
+        let content = Content::open(path)?;
+        let file_bytes = content.file_bytes();
+        let mut file = BufReader::new(content);
+        let start = match file.fill_buf() {
+            Ok(start) => start,
+            Err(error) => return Err(file.get_ref().error(error)),
+        };
         if start.is_empty() {
             return Err(TraceError::Empty { path: path.to_path_buf() });
         }
@@ -166,7 +174,7 @@ impl Table {
             record.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect();
         let columns = Columns::find(wanted, &first)?;
         let first_waits = !columns.has_header;
-        Ok(Table { path: path.to_path_buf(), reader, columns, record, first_waits })
+        Ok(Table { path: path.to_path_buf(), file_bytes, reader, columns, record, first_waits })
     }
 
     fn next(&mut self) -> Result<Option<IoRecord>, TraceError> {
@@ -182,12 +190,12 @@ impl Table {
 }
 
 fn read_record(
-    reader: &mut Reader<BufReader<File>>,
+    reader: &mut Reader<BufReader<Content>>,
     record: &mut ByteRecord,
     path: &Path,
 ) -> Result<bool, TraceError> {
     reader.read_byte_record(record).map_err(|error| match error.into_kind() {
-        ::csv::ErrorKind::Io(source) => TraceError::io("read", path)(source),
+        ::csv::ErrorKind::Io(source) => reader.get_ref().get_ref().error(source),
         other => TraceError::Usage(format!("{}: {other:?}", path.display())),
     })
 }

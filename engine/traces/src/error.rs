@@ -32,11 +32,11 @@ pub enum TraceError {
         known: String,
     },
     /// More than one format takes the content.
-    #[error("{path} may be of the formats {candidates}: say which with --format")]
+    #[error("{path} can be read as {candidates}: say which it is with --format NAME")]
     Ambiguous {
         /// The file.
         path: PathBuf,
-        /// Names of the formats that take it.
+        /// Names of the formats that take it, each with what it would mean.
         candidates: String,
     },
     /// A format name that does not exist.
@@ -102,6 +102,29 @@ pub enum TraceError {
         /// Those that it has, with their I/Os.
         devices: Vec<(crate::Device, u64)>,
     },
+    /// More volumes than are written at once, and none was chosen.
+    #[error("the trace holds I/O of more than {limit} volumes; the busiest among its first {rows_read} I/Os are {}: choose one with --volume NAME", list_volumes(busiest))]
+    SeveralVolumes {
+        /// How many are written at once.
+        limit: usize,
+        /// How many I/Os were looked at.
+        rows_read: u64,
+        /// The busiest, each with its I/Os.
+        busiest: Vec<(String, u64)>,
+    },
+    /// The chosen volume has no I/O.
+    #[error(
+        "the trace holds no I/O of volume '{volume}'; the busiest of its {count} volumes are {}",
+        list_volumes(busiest)
+    )]
+    NoSuchVolume {
+        /// The volume asked for.
+        volume: String,
+        /// How many it has.
+        count: usize,
+        /// The busiest, each with its I/Os.
+        busiest: Vec<(String, u64)>,
+    },
     /// Nothing to record.
     #[error("{path} holds no I/O: {reason}")]
     NoIos {
@@ -152,6 +175,12 @@ impl TraceError {
 fn list_devices(devices: &[(crate::Device, u64)]) -> String {
     let parts: Vec<String> =
         devices.iter().map(|(device, ios)| format!("{device} with {ios} I/Os")).collect();
+    parts.join(", ")
+}
+
+fn list_volumes(volumes: &[(String, u64)]) -> String {
+    let parts: Vec<String> =
+        volumes.iter().map(|(volume, ios)| format!("'{volume}' with {ios} I/Os")).collect();
     parts.join(", ")
 }
 

@@ -2,8 +2,9 @@
 
 use crate::assembler::{Assembler, AssemblerLimits};
 use crate::event::BlockEvent;
-use crate::format::{Confidence, Decoded, Options, Sink};
+use crate::format::{Confidence, Decoded, Sink};
 use crate::input::{Input, Progress};
+use crate::options::Options;
 use crate::{Place, TraceError};
 use std::path::{Path, PathBuf};
 
@@ -83,11 +84,11 @@ pub(crate) fn decode<L: EventLines>(
         if let Some(event) = seen.note(lines.parse(line), line, ended, number) {
             assembler.push(event, path, Place::Line(number))?;
         }
-        if progress.is_due(input.offset) {
-            assembler.progress(input.offset, progress.bytes_total)?;
+        if progress.is_due(input.file_bytes()) {
+            assembler.progress(input.file_bytes(), progress.bytes_total)?;
         }
     }
-    assembler.progress(input.offset, progress.bytes_total)?;
+    assembler.progress(input.file_bytes(), progress.bytes_total)?;
     seen.check::<L>(path)?;
     seen.describe(L::LOST_REMEDY, &mut decoded);
     assembler.finish(path, &mut decoded)?;

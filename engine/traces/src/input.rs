@@ -1,10 +1,12 @@
-//! Files read piece by piece, with a count of what was read.
+//! Files read piece by piece, packed or not, with a count of what was read.
 
+use crate::unpack::Content;
 use crate::TraceError;
 use memchr::memchr;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
 const BUFFER_BYTES: usize = 256 << 10;
 /// Longer lines are no line of a trace.
@@ -15,27 +17,41 @@ pub(crate) fn size_bytes(path: &Path) -> Result<u64, TraceError> {
     std::fs::metadata(path).map(|metadata| metadata.len()).map_err(TraceError::io("read", path))
 }
 
-/// A file and how far it was read.
+/// A file's content, unpacked where it is packed, and how far it was read.
 pub(crate) struct Input {
     pub path: PathBuf,
-    file: File,
+    content: Content,
     buffer: Vec<u8>,
     /// What of the buffer is not handed out yet.
     start: usize,
     end: usize,
     /// The first part of the last line that was too long.
     long: Vec<u8>,
-    /// Bytes handed out.
+    /// Bytes of the content handed out.
     pub offset: u64,
+    file_bytes: Arc<AtomicU64>,
     ended: bool,
 }
 
 impl Input {
     pub fn open(path: &Path) -> Result<Input, TraceError> {
-        let file = File::open(path).map_err(TraceError::io("open", path))?;
-        let buffer = vec![0; BUFFER_BYTES];
-        let path = path.to_path_buf();
-        Ok(Input { path, file, buffer, start: 0, end: 0, long: Vec::new(), offset: 0, ended: false })
+        let content = Content::open(path)?;
+        Ok(Input {
+            path: path.to_path_buf(),
+            file_bytes: content.file_bytes(),
+            content,
+            buffer: vec![0; BUFFER_BYTES],
+            start: 0,
+            end: 0,
+            long: Vec::new(),
+            offset: 0,
+            ended: false,
+        })
+    }
+
+    /// Bytes read of the file itself, for the progress: fewer than of the content where it is packed, and ahead by a buffer.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes.load(Ordering::Relaxed)
     }
 
     /// Looks at up to `count` bytes ahead; fewer only at the end of the file.
@@ -124,9 +140,10 @@ impl Input {
             self.buffer.resize(self.buffer.len() * 2, 0);
         }
         let count = loop {
-            match self.file.read(&mut self.buffer[self.end..]) {
+            match self.content.read(&mut self.buffer[self.end..]) {
+                Ok(count) => break count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                result => break result.map_err(TraceError::io("read", &self.path))?,
+                Err(error) => return Err(self.content.error(error)),
             }
         };
         self.ended = count == 0;

@@ -8,20 +8,36 @@ mod assembler;
 mod blkparse;
 mod blktrace;
 mod csv;
+mod decimal;
+mod detection;
+mod disksim;
 mod error;
 mod event;
 mod event_lines;
 mod format;
 mod input;
+mod mqsim;
+mod msr;
+mod options;
+mod oracle_general;
+mod rows;
 mod rwbs;
+mod scsi;
+mod simulator_words;
 mod slab;
+mod spc;
+mod ssdsim;
 mod trace_event;
+mod unpack;
+mod vscsi;
 mod words;
 
 pub use assembler::{Assembler, AssemblerLimits};
+pub use detection::{by_name, detect};
 pub use error::{Place, TraceError};
 pub use event::{BlockEvent, Device, EventKind};
 pub use format::{
-    by_name, detect, formats, Carries, Confidence, Decoded, Dropped, Events, Format, Options, Sink, Warning,
+    decode, formats, Carries, Confidence, Decoded, Dropped, Events, Format, FoundBy, Sink, Volume, Warning,
 };
+pub use options::{OptionName, Options, TimeUnit};
 pub use rwbs::{parse as parse_rwbs, Rwbs};

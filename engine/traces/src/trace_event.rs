@@ -4,7 +4,8 @@ mod details;
 mod header;
 
 use crate::event_lines::{self, EventLines, Line};
-use crate::format::{Carries, Confidence, Decoded, Format, Options, Sink};
+use crate::format::{Carries, Confidence, Decoded, Format, Sink};
+use crate::options::{OptionName, Options};
 use crate::TraceError;
 use memchr::memmem::Finder;
 use std::path::PathBuf;
@@ -22,7 +23,11 @@ impl Format for TraceEvent {
     }
 
     fn carries(&self) -> Carries {
-        Carries { queue_events: true, completions: true, trims: true }
+        Carries { queue_events: true, completions: true, trims: true, volumes: false }
+    }
+
+    fn takes(&self) -> &'static [OptionName] {
+        &[OptionName::Events, OptionName::Device]
     }
 
     fn detect(&self, head: &[u8], _file_name: &str) -> Confidence {

@@ -18,7 +18,8 @@ mod rows;
 mod verdict;
 
 use crate::event::{BlockEvent, EventKind};
-use crate::format::{Decoded, Events, Options, Sink};
+use crate::format::{Decoded, Events, Sink};
+use crate::options::Options;
 use crate::{Place, TraceError};
 use devices::Devices;
 use order::EventOrder;

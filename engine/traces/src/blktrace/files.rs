@@ -55,7 +55,7 @@ fn stem_and_cpu(path: &Path) -> Option<(PathBuf, u32)> {
     Some((path.with_file_name(stem), cpu.parse().ok()?))
 }
 
-fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
+pub(super) fn in_folder(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let entries = std::fs::read_dir(folder).map_err(TraceError::io("list", folder))?;
     let mut found = Vec::new();
     for entry in entries {

@@ -114,7 +114,7 @@ impl Merge {
     }
 
     pub fn bytes_read(&self) -> u64 {
-        self.sources.iter().map(|source| source.input.offset).sum()
+        self.sources.iter().map(|source| source.input.file_bytes()).sum()
     }
 
     pub fn describe(&self, decoded: &mut Decoded) {

@@ -177,7 +177,7 @@ fn is_header(wanted: &[(String, String)], first_line: &[String]) -> bool {
     let cells = numeric.filter_map(|(_, value)| first_line.get(value.parse::<usize>().ok()?));
     let mut any = false;
     for cell in cells {
-        if super::decimal::scaled(cell.as_bytes(), 0).is_ok() {
+        if crate::decimal::scaled(cell.as_bytes(), 0).is_ok() {
             return false;
         }
         any |= !cell.is_empty() && !cell.starts_with(|first: char| first == '-' || first.is_ascii_digit());

@@ -1,7 +1,7 @@
 //! One line of a CSV as a row.
 
 use super::columns::{Column, Columns, Key, Unit};
-use super::decimal::{scaled, whole, NotANumber};
+use crate::decimal::{scaled, whole, NotANumber};
 use csv::ByteRecord;
 use testdrive_core::{Flags, IoRecord, Opcode, NO_COMPLETION};
 

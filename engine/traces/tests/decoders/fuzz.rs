@@ -4,7 +4,7 @@ use crate::encode::{file, Layout, Record, LAYOUTS};
 use crate::support::decode_text;
 use proptest::prelude::*;
 use testdrive_core::IoRecord;
-use testdrive_traces::{formats, Events, Options};
+use testdrive_traces::{formats, Events, OptionName, Options};
 
 /// What every row must be, whatever it was made of.
 fn check(rows: &[IoRecord]) {
@@ -42,8 +42,10 @@ proptest! {
         for format in formats() {
             let _ = format.detect(&bytes, "trace.csv");
             let mut options = options.clone();
-            if format.name() == "csv" {
+            if !format.takes().contains(&OptionName::Events) {
                 options.events = None;
+            }
+            if format.takes().contains(&OptionName::Columns) {
                 options.columns = vec![("time_us".into(), "0".into())];
             }
             if let Ok((rows, _)) = decode_text(format.name(), &bytes, &options) {

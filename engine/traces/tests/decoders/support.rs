@@ -30,7 +30,7 @@ pub fn decode(
     options: &Options,
 ) -> Result<(Vec<IoRecord>, Decoded), TraceError> {
     let mut sink = Rows::default();
-    let decoded = by_name(format)?.decode(inputs, options, &mut sink)?;
+    let decoded = testdrive_traces::decode(by_name(format)?, inputs, options, &mut sink)?;
     let (read, total) = sink.progress.last().copied().unwrap_or_default();
     assert_eq!(read, total, "the last progress is the whole input");
     Ok((sink.rows, decoded))

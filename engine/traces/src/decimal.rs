@@ -2,7 +2,7 @@
 
 /// Why a cell is no number that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NotANumber {
+pub(crate) enum NotANumber {
     Malformed,
     Negative,
     TooLarge,
@@ -23,12 +23,12 @@ impl NotANumber {
 }
 
 /// A number times ten to the `scale`, to the nearest whole: `1.5` with scale 3 is 1500.
-pub(super) fn scaled(cell: &[u8], scale: i32) -> Result<i64, NotANumber> {
+pub(crate) fn scaled(cell: &[u8], scale: i32) -> Result<i64, NotANumber> {
     read(cell, scale).map(|(value, _)| value)
 }
 
 /// A whole number; `4096.0` is one.
-pub(super) fn whole(cell: &[u8]) -> Result<i64, NotANumber> {
+pub(crate) fn whole(cell: &[u8]) -> Result<i64, NotANumber> {
     match read(cell, 0)? {
         (value, true) => Ok(value),
         (_, false) => Err(NotANumber::Fraction),
