@@ -1,17 +1,17 @@
 //! Binary blktrace: `NAME.blktrace.CPU`, as the kernel writes it and `blktrace` and `btrace` keep it.
 
 mod files;
-mod merge;
 mod record;
 mod source;
 
 use crate::assembler::{Assembler, AssemblerLimits};
 use crate::format::{Carries, Confidence, Decoded, Format, Sink};
 use crate::input::Progress;
+use crate::merge::{Merge, Placed};
 use crate::options::{OptionName, Options};
 use crate::{Place, TraceError};
-use merge::Merge;
 use record::ByteOrder;
+use source::{Skipped, Source};
 use std::path::{Path, PathBuf};
 
 /// The format, versions 7 and 8, of either byte order.
@@ -55,10 +55,10 @@ impl Format for Blktrace {
         let paths = files::of_trace(inputs, &mut decoded)?;
         let mut progress = Progress::over(&paths)?;
         let mut assembler = Assembler::new(options, AssemblerLimits::default(), sink);
-        let merge = Merge::open(&paths)?.read_ahead(|batch| {
-            for placed in &batch.events {
-                let source = placed.source as usize;
-                assembler.push(placed.event, &paths[source], Place::Byte(placed.offset))?;
+        let sources: Result<Vec<Source>, TraceError> = paths.iter().map(|path| Source::open(path)).collect();
+        let merge = Merge::new(sources?)?.read_ahead(|batch| {
+            for &Placed { item: (event, offset), source } in &batch.items {
+                assembler.push(event, &paths[source as usize], Place::Byte(offset))?;
             }
             if progress.is_due(batch.bytes_read) {
                 assembler.progress(batch.bytes_read, progress.bytes_total)?;
@@ -66,9 +66,30 @@ impl Format for Blktrace {
             Ok(())
         })?;
         assembler.progress(merge.bytes_read(), progress.bytes_total)?;
-        merge.describe(&mut decoded);
+        describe(&merge.sources, &mut decoded);
         assembler.finish(&paths[0], &mut decoded)?;
         decoded.files = paths;
         Ok(decoded)
+    }
+}
+
+/// Notes what of the files is no event of an I/O.
+fn describe(sources: &[Source], decoded: &mut Decoded) {
+    let sum = |count: fn(&Skipped) -> u64| sources.iter().map(|source| count(&source.skipped)).sum();
+    decoded.drop(sum(|skipped| skipped.passthrough), "commands passed through to the driver");
+    decoded.drop(sum(|skipped| skipped.zone), "zone commands");
+    let truncated: u64 = sum(|skipped| skipped.truncated);
+    decoded.drop(truncated, "records cut off at the end of a file");
+    if truncated > 0 {
+        let cut = sources.iter().filter(|source| source.skipped.truncated > 0);
+        let names: Vec<String> = cut.map(|source| source.input.path.display().to_string()).collect();
+        decoded.warn(
+            "truncated",
+            format!(
+                "the last record is cut off in {}: the trace was not written to its end",
+                names.join(", ")
+            ),
+            "check that the copy is whole; what stands before was imported",
+        );
     }
 }

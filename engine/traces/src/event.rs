@@ -1,5 +1,6 @@
 //! What the block layer says happened, whichever way it was written down.
 
+use crate::time_order::Timed;
 use testdrive_core::{Flags, Opcode};
 
 /// A block device by its numbers.
@@ -78,5 +79,11 @@ impl BlockEvent {
     /// The sector after the last. Never overflows: positions are far below 2^64.
     pub fn end(&self) -> u64 {
         self.sector.saturating_add(self.sectors)
+    }
+}
+
+impl Timed for BlockEvent {
+    fn time_ns(&self) -> i64 {
+        self.time_ns
     }
 }

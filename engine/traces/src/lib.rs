@@ -5,6 +5,7 @@
 //! limits are described in `docs/trace-formats.md`.
 
 mod assembler;
+mod begin_order;
 mod blkparse;
 mod blktrace;
 mod csv;
@@ -16,6 +17,7 @@ mod event;
 mod event_lines;
 mod format;
 mod input;
+mod merge;
 mod mqsim;
 mod msr;
 mod options;
@@ -27,6 +29,7 @@ mod simulator_words;
 mod slab;
 mod spc;
 mod ssdsim;
+mod time_order;
 mod trace_event;
 mod unpack;
 mod vscsi;

@@ -1,6 +1,6 @@
 //! Makes I/Os of the block layer's events, whichever format they came in.
 //!
-//! Events pass through four stages, each bounded: they are put in order ([`order`]); one device's are chosen; what a row is gets
+//! Events pass through four stages, each bounded: they are put in order ([`TimeOrder`]); one device's are chosen; what a row is gets
 //! decided by whether the trace has queue events; and they are paired ([`pairing`]) into rows, which come out in the order in
 //! which the I/Os began ([`rows`]).
 
@@ -11,7 +11,6 @@ mod few;
 mod finish;
 mod flushes;
 mod issue;
-mod order;
 mod pairing;
 mod requests;
 mod rows;
@@ -20,9 +19,9 @@ mod verdict;
 use crate::event::{BlockEvent, EventKind};
 use crate::format::{Decoded, Events, Sink};
 use crate::options::Options;
+use crate::time_order::TimeOrder;
 use crate::{Place, TraceError};
 use devices::Devices;
-use order::EventOrder;
 use pairing::Pairing;
 use rows::RowWindow;
 use std::path::Path;
@@ -61,7 +60,7 @@ enum Stage<'s> {
 
 /// Takes events and hands rows to a sink.
 pub struct Assembler<'s> {
-    order: EventOrder,
+    order: TimeOrder<BlockEvent>,
     devices: Devices,
     stage: Stage<'s>,
     limits: AssemblerLimits,
@@ -77,7 +76,7 @@ impl<'s> Assembler<'s> {
             None => Stage::Undecided(rows, Vec::new()),
         };
         Assembler {
-            order: EventOrder::new(limits.order_events),
+            order: TimeOrder::new(limits.order_events),
             devices: Devices::new(options.device),
             stage,
             limits,

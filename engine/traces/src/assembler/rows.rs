@@ -1,34 +1,20 @@
 //! Rows in the order in which their I/Os began, as far as a bounded window allows.
 
+use crate::begin_order::BeginOrder;
+pub(crate) use crate::begin_order::BeginPlace as RowPlace;
 use crate::format::Sink;
 use crate::TraceError;
-use std::collections::VecDeque;
 use testdrive_core::{IoRecord, NO_COMPLETION, NS_PER_S};
 
 /// Rows handed to the sink at once.
 const BATCH_ROWS: usize = 8192;
-
-/// A row's place in the order in which rows were opened.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct RowPlace(u64);
-
-enum Entry {
-    /// Its I/O is under way.
-    Open,
-    /// Its I/O turned out to be none of its own.
-    Cancelled,
-    Closed(IoRecord),
-}
 
 /// Opens a row when an I/O begins and hands it out when it and all before it are closed.
 ///
 /// A row that stays open while the window fills does not hold up the others for longer: it comes out of order, when it closes.
 pub(crate) struct RowWindow<'s> {
     sink: &'s mut dyn Sink,
-    entries: VecDeque<Entry>,
-    /// The place of the first entry.
-    first: u64,
-    window: usize,
+    order: BeginOrder<IoRecord>,
     batch: Vec<IoRecord>,
     shift_ns: Option<i64>,
     /// Rows handed out.
@@ -41,9 +27,7 @@ impl<'s> RowWindow<'s> {
     pub fn new(sink: &'s mut dyn Sink, window: usize) -> RowWindow<'s> {
         RowWindow {
             sink,
-            entries: VecDeque::new(),
-            first: 0,
-            window,
+            order: BeginOrder::new(window),
             batch: Vec::with_capacity(BATCH_ROWS),
             shift_ns: None,
             rows: 0,
@@ -66,31 +50,22 @@ impl<'s> RowWindow<'s> {
 
     /// Opens a row after all others.
     pub fn open(&mut self) -> Result<RowPlace, TraceError> {
-        if self.entries.len() >= self.window {
-            if matches!(self.entries.front(), Some(Entry::Open)) {
-                self.entries.pop_front();
-                self.first += 1;
-            }
-            self.release()?;
-        }
-        self.entries.push_back(Entry::Open);
-        Ok(RowPlace(self.first + self.entries.len() as u64 - 1))
+        let place = self.order.open();
+        self.release()?;
+        Ok(place)
     }
 
     /// Closes a row with times on the trace's clock.
     pub fn close(&mut self, place: RowPlace, row: IoRecord) -> Result<(), TraceError> {
-        match self.entry(place) {
-            Some(entry) => *entry = Entry::Closed(row),
-            None => self.hand_out(row)?,
+        if let Some(late) = self.order.close(place, row) {
+            self.hand_out(late)?;
         }
         self.release()
     }
 
     /// Gives up a row.
     pub fn cancel(&mut self, place: RowPlace) -> Result<(), TraceError> {
-        if let Some(entry) = self.entry(place) {
-            *entry = Entry::Cancelled;
-        }
+        self.order.cancel(place);
         self.release()
     }
 
@@ -101,20 +76,11 @@ impl<'s> RowWindow<'s> {
         self.send()
     }
 
-    fn entry(&mut self, place: RowPlace) -> Option<&mut Entry> {
-        self.entries.get_mut(usize::try_from(place.0.checked_sub(self.first)?).ok()?)
-    }
-
     fn release(&mut self) -> Result<(), TraceError> {
-        loop {
-            match self.entries.front() {
-                None | Some(Entry::Open) => return Ok(()),
-                Some(Entry::Cancelled) => {}
-                Some(&Entry::Closed(row)) => self.hand_out(row)?,
-            }
-            self.entries.pop_front();
-            self.first += 1;
+        while let Some(row) = self.order.next() {
+            self.hand_out(row)?;
         }
+        Ok(())
     }
 
     fn hand_out(&mut self, mut row: IoRecord) -> Result<(), TraceError> {

@@ -3,6 +3,7 @@
 use super::record::{ByteOrder, Header, Meaning, Short, HEADER_BYTES_MAX};
 use crate::event::BlockEvent;
 use crate::input::Input;
+use crate::merge;
 use crate::{Place, TraceError};
 use std::path::Path;
 
@@ -31,21 +32,6 @@ impl Source {
     pub fn open(path: &Path) -> Result<Source, TraceError> {
         let (input, skipped) = (Input::open(path)?, Skipped::default());
         Ok(Source { input, skipped, order: None, block: Vec::with_capacity(BLOCK_EVENTS), taken: 0 })
-    }
-
-    /// When the next event of an I/O happened; `None` at the end of the file.
-    pub fn next_ns(&mut self) -> Result<Option<i64>, TraceError> {
-        if self.taken == self.block.len() {
-            self.refill()?;
-        }
-        Ok(self.block.get(self.taken).map(|(event, _)| event.time_ns))
-    }
-
-    /// Hands out the event that [`Source::next_ns`] spoke of, and where it stands.
-    pub fn take(&mut self) -> Option<(BlockEvent, u64)> {
-        let next = self.block.get(self.taken).copied();
-        self.taken += 1;
-        next
     }
 
     /// Decodes on until there are events, or the file ends.
@@ -93,6 +79,29 @@ impl Source {
     fn truncated(&mut self) -> Result<(), TraceError> {
         self.skipped.truncated += 1;
         self.input.skip(usize::MAX).map(|_| ())
+    }
+}
+
+impl merge::Source for Source {
+    type Key = i64;
+    /// An event and where it stands.
+    type Item = (BlockEvent, u64);
+
+    fn next_key(&mut self) -> Result<Option<i64>, TraceError> {
+        if self.taken == self.block.len() {
+            self.refill()?;
+        }
+        Ok(self.block.get(self.taken).map(|(event, _)| event.time_ns))
+    }
+
+    fn take(&mut self) -> Option<(BlockEvent, u64)> {
+        let next = self.block.get(self.taken).copied();
+        self.taken += 1;
+        next
+    }
+
+    fn bytes_read(&self) -> u64 {
+        self.input.file_bytes()
     }
 }
 

@@ -1,14 +1,18 @@
 //! Puts events that arrive nearly in order into order.
 
-use crate::event::BlockEvent;
 use std::collections::VecDeque;
+
+/// Something that happened at a time.
+pub(crate) trait Timed {
+    fn time_ns(&self) -> i64;
+}
 
 /// Holds the last events back, so that one that comes late can still be put in its place.
 ///
 /// The CPUs' buffers of a trace are each in order, or nearly (an interrupt may stamp its event before the one that it
 /// interrupted); a merged text may be off where a buffer was read late.
-pub(crate) struct EventOrder {
-    held: VecDeque<BlockEvent>,
+pub(crate) struct TimeOrder<T> {
+    held: VecDeque<T>,
     window: usize,
     released_ns: i64,
 }
@@ -19,9 +23,9 @@ pub(crate) struct TooLate {
     pub latest_ns: i64,
 }
 
-impl EventOrder {
-    pub fn new(window: usize) -> EventOrder {
-        EventOrder { held: VecDeque::with_capacity(window + 1), window, released_ns: i64::MIN }
+impl<T: Timed> TimeOrder<T> {
+    pub fn new(window: usize) -> TimeOrder<T> {
+        TimeOrder { held: VecDeque::with_capacity(window + 1), window, released_ns: i64::MIN }
     }
 
     pub fn window(&self) -> usize {
@@ -29,12 +33,12 @@ impl EventOrder {
     }
 
     /// Takes an event, and hands out the earliest once the window is full. Equal times keep the order in which they came.
-    pub fn push(&mut self, event: BlockEvent) -> Result<Option<BlockEvent>, TooLate> {
-        if event.time_ns < self.released_ns {
+    pub fn push(&mut self, event: T) -> Result<Option<T>, TooLate> {
+        if event.time_ns() < self.released_ns {
             return Err(TooLate { latest_ns: self.released_ns });
         }
         let mut place = self.held.len();
-        while place > 0 && self.held[place - 1].time_ns > event.time_ns {
+        while place > 0 && self.held[place - 1].time_ns() > event.time_ns() {
             place -= 1;
         }
         if place == self.held.len() {
@@ -46,9 +50,9 @@ impl EventOrder {
     }
 
     /// The earliest event that is still held.
-    pub fn pop(&mut self) -> Option<BlockEvent> {
+    pub fn pop(&mut self) -> Option<T> {
         let event = self.held.pop_front()?;
-        self.released_ns = event.time_ns;
+        self.released_ns = event.time_ns();
         Some(event)
     }
 }
@@ -56,42 +60,33 @@ impl EventOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{Device, EventKind};
-    use testdrive_core::{Flags, Opcode};
 
-    fn at(time_ns: i64, sector: u64) -> BlockEvent {
-        BlockEvent {
-            time_ns,
-            device: Device { major: 7, minor: 0 },
-            kind: EventKind::Queue,
-            opcode: Opcode::Read,
-            flags: Flags::NONE,
-            sector,
-            sectors: 8,
-            cpu: 0,
-            status: 0,
+    /// A time and a number to know it by.
+    impl Timed for (i64, u64) {
+        fn time_ns(&self) -> i64 {
+            self.0
         }
     }
 
     #[test]
     fn late_events_are_put_in_their_place_and_ties_stay() {
-        let mut order = EventOrder::new(3);
+        let mut order = TimeOrder::new(3);
         let mut out = Vec::new();
         for (time_ns, sector) in [(10, 0), (30, 1), (20, 2), (30, 3), (25, 4), (40, 5)] {
-            out.extend(order.push(at(time_ns, sector)).ok().flatten());
+            out.extend(order.push((time_ns, sector)).ok().flatten());
         }
         out.extend(std::iter::from_fn(|| order.pop()));
-        let sectors: Vec<u64> = out.iter().map(|event| event.sector).collect();
+        let sectors: Vec<u64> = out.iter().map(|event| event.1).collect();
         assert_eq!(sectors, [0, 2, 4, 1, 3, 5]);
     }
 
     #[test]
     fn an_event_past_the_window_is_refused() {
-        let mut order = EventOrder::new(1);
+        let mut order = TimeOrder::new(1);
         for time_ns in [10, 20, 30] {
-            assert!(order.push(at(time_ns, 0)).is_ok());
+            assert!(order.push((time_ns, 0)).is_ok());
         }
-        assert_eq!(order.push(at(19, 0)).err().unwrap().latest_ns, 20);
-        assert!(order.push(at(20, 0)).is_ok());
+        assert_eq!(order.push((19, 0)).err().unwrap().latest_ns, 20);
+        assert!(order.push((20, 0)).is_ok());
     }
 }
