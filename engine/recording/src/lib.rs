@@ -13,6 +13,7 @@ mod recover;
 mod reserve;
 mod schema;
 mod segment;
+mod selection;
 mod writer;
 
 pub use clock_text::rfc3339_now;
@@ -25,4 +26,5 @@ pub use merge::{OrderBy, OrderedRows};
 pub use process::this_host;
 pub use reader::Recording;
 pub use schema::COLUMN_NAMES;
+pub use selection::Phases;
 pub use writer::{RecordingWriter, WriterLimits};

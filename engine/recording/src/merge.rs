@@ -4,7 +4,8 @@
 //! a single I/O that stalled for minutes costs one more decoded group, and memory stays that of the groups that overlap.
 
 use crate::error::RecordingError;
-use crate::reader::{group_places, read_group, GroupPlace};
+use crate::reader::{read_group, GroupPlace};
+use crate::selection::Phases;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::path::PathBuf;
@@ -17,22 +18,40 @@ pub enum OrderBy {
     Intended,
     /// `submit_ns`: issue.
     Submit,
+    /// The earlier of both.
+    Began,
+    /// `submit_ns + latency_ns`: completion. Rows whose completion was not seen are left out; of those that complete at the same
+    /// time, the ones that took no time at all come last.
+    Completion,
 }
 
 impl OrderBy {
-    pub(crate) fn column(self) -> usize {
-        match self {
-            OrderBy::Intended => 0,
-            OrderBy::Submit => 1,
-        }
-    }
-
     /// The time of a row that this order is by.
     pub fn time_ns(self, row: &IoRecord) -> i64 {
         match self {
             OrderBy::Intended => row.intended_ns,
             OrderBy::Submit => row.submit_ns,
+            OrderBy::Began => row.intended_ns.min(row.submit_ns),
+            OrderBy::Completion => row.submit_ns.saturating_add(row.latency_ns.max(0)),
         }
+    }
+
+    /// The least time that a row can have whose times are at least these.
+    pub(crate) fn bound_ns(self, intended_ns: i64, submit_ns: i64, latency_ns: i64) -> i64 {
+        match self {
+            OrderBy::Intended => intended_ns,
+            OrderBy::Submit => submit_ns,
+            OrderBy::Began => intended_ns.min(submit_ns),
+            OrderBy::Completion => submit_ns.saturating_add(latency_ns.max(0)),
+        }
+    }
+
+    fn key(self, row: &IoRecord) -> (i64, bool) {
+        (self.time_ns(row), self == OrderBy::Completion && row.latency_ns == 0)
+    }
+
+    fn has(self, row: &IoRecord) -> bool {
+        self != OrderBy::Completion || row.latency_ns >= 0
     }
 }
 
@@ -52,31 +71,39 @@ struct OpenGroup {
 pub struct OrderedRows {
     segments: Vec<PathBuf>,
     order: OrderBy,
+    phases: Phases,
     /// Groups not yet decoded, the earliest last.
     waiting: Vec<GroupPlace>,
     open: HashMap<FilePosition, OpenGroup>,
     /// The next row of each open group; the position breaks ties, so that equal times stay in file order.
-    heap: BinaryHeap<Reverse<(i64, FilePosition)>>,
+    heap: BinaryHeap<Reverse<((i64, bool), FilePosition)>>,
     failed: bool,
 }
 
 impl OrderedRows {
-    pub(crate) fn new(segments: Vec<PathBuf>, order: OrderBy) -> Result<OrderedRows, RecordingError> {
-        let mut places = Vec::new();
-        for (segment, path) in segments.iter().enumerate() {
-            places.extend(group_places(segment, path, order)?);
-        }
-        places.retain(|place| place.rows > 0);
+    pub(crate) fn new(
+        segments: Vec<PathBuf>,
+        mut places: Vec<GroupPlace>,
+        order: OrderBy,
+        phases: Phases,
+    ) -> OrderedRows {
         // Later places first among equal times, since the vector is used from its end.
         places.sort_by_key(|place| Reverse((place.first_ns, place.segment, place.group)));
-        let open = HashMap::new();
-        Ok(OrderedRows { segments, order, waiting: places, open, heap: BinaryHeap::new(), failed: false })
+        OrderedRows {
+            segments,
+            order,
+            phases,
+            waiting: places,
+            open: HashMap::new(),
+            heap: BinaryHeap::new(),
+            failed: false,
+        }
     }
 
     /// Decodes every group that may hold a row at or before the earliest open one.
     fn open_due_groups(&mut self) -> Result<(), RecordingError> {
         while let Some(place) = self.waiting.last() {
-            let due = self.heap.peek().is_none_or(|Reverse((time_ns, _))| place.first_ns <= *time_ns);
+            let due = self.heap.peek().is_none_or(|Reverse(((time_ns, _), _))| place.first_ns <= *time_ns);
             if !due {
                 break;
             }
@@ -85,10 +112,11 @@ impl OrderedRows {
             }
             let place = self.waiting.pop().expect("the vector was not empty above");
             let mut rows = read_group(&self.segments[place.segment], place.group)?;
-            rows.sort_by_key(|row| self.order.time_ns(row));
-            let first_ns = self.order.time_ns(&rows[0]);
+            rows.retain(|row| self.phases.contains(row) && self.order.has(row));
+            rows.sort_by_key(|row| self.order.key(row));
+            let Some(first) = rows.first() else { continue };
             let position = (place.segment, place.group);
-            self.heap.push(Reverse((first_ns, position)));
+            self.heap.push(Reverse((self.order.key(first), position)));
             self.open.insert(position, OpenGroup { rows, next: 0 });
         }
         Ok(())
@@ -100,7 +128,7 @@ impl OrderedRows {
         let row = group.rows[group.next];
         group.next += 1;
         match group.rows.get(group.next) {
-            Some(next) => self.heap.push(Reverse((self.order.time_ns(next), position))),
+            Some(next) => self.heap.push(Reverse((self.order.key(next), position))),
             None => {
                 self.open.remove(&position);
             }

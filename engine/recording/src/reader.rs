@@ -5,13 +5,18 @@ use crate::manifest::Manifest;
 use crate::merge::{OrderBy, OrderedRows};
 use crate::recover;
 use crate::schema;
+use crate::selection::Phases;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
+use parquet::file::metadata::RowGroupMetaData;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use testdrive_core::{Flags, IoRecord, Opcode};
+
+/// Which of the columns is `phase`.
+const PHASE_COLUMN: usize = 9;
 
 /// A recording that can be read.
 #[derive(Debug)]
@@ -22,13 +27,16 @@ pub struct Recording {
     segments: Vec<PathBuf>,
 }
 
-/// Where a row group is, and the range of its times.
+/// Where a row group is, and what its statistics tell of its rows.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupPlace {
     pub(crate) segment: usize,
     pub(crate) group: usize,
     pub(crate) rows: usize,
+    /// No row has an earlier time, by the chosen order.
     pub(crate) first_ns: i64,
+    /// The least and the greatest phase.
+    pub(crate) phases: (u16, u16),
 }
 
 impl Recording {
@@ -78,7 +86,12 @@ impl Recording {
     /// # Errors
     /// When a segment cannot be read.
     pub fn ordered_rows(&self, order: OrderBy) -> Result<OrderedRows, RecordingError> {
-        OrderedRows::new(self.segments.clone(), order)
+        self.ordered_rows_of(order, &Phases::All)
+    }
+
+    /// Its closed segments, in order.
+    pub(crate) fn segments(&self) -> &[PathBuf] {
+        &self.segments
     }
 
     /// Visits every row in file order.
@@ -115,7 +128,7 @@ pub(crate) fn open_segment(path: &Path) -> Result<SerializedFileReader<File>, Re
     SerializedFileReader::new(file).map_err(|error| RecordingError::damaged(path, error))
 }
 
-/// The row groups of a segment, with the smallest time of each by the chosen order.
+/// The row groups of a segment, with what can be told of their rows without reading them.
 pub(crate) fn group_places(
     segment: usize,
     path: &Path,
@@ -124,15 +137,31 @@ pub(crate) fn group_places(
     let reader = open_segment(path)?;
     let mut places = Vec::new();
     for (group, metadata) in reader.metadata().row_groups().iter().enumerate() {
-        let first_ns = match metadata.column(order.column()).statistics() {
+        let least = |column: usize| match metadata.column(column).statistics() {
             Some(Statistics::Int64(statistics)) => statistics.min_opt().copied(),
             _ => None,
         };
-        let first_ns = first_ns
-            .ok_or_else(|| RecordingError::damaged(path, "a row group lacks the range of its times"))?;
-        places.push(GroupPlace { segment, group, rows: metadata.num_rows() as usize, first_ns });
+        let rows = metadata.num_rows() as usize;
+        let (Some(intended_ns), Some(submit_ns), Some(latency_ns)) = (least(0), least(1), least(2)) else {
+            if rows == 0 {
+                continue;
+            }
+            return Err(RecordingError::damaged(path, "a row group lacks the range of its times"));
+        };
+        let first_ns = order.bound_ns(intended_ns, submit_ns, latency_ns);
+        places.push(GroupPlace { segment, group, rows, first_ns, phases: phases_of(metadata) });
     }
     Ok(places)
+}
+
+/// The range of phases in a row group: any, where its statistics do not tell.
+fn phases_of(group: &RowGroupMetaData) -> (u16, u16) {
+    let range = match group.column(PHASE_COLUMN).statistics() {
+        Some(Statistics::Int32(statistics)) => statistics.min_opt().zip(statistics.max_opt()),
+        _ => None,
+    };
+    let phase = |number: &i32| u16::try_from(*number).ok();
+    range.and_then(|(least, greatest)| phase(least).zip(phase(greatest))).unwrap_or((0, u16::MAX))
 }
 
 /// Decodes one row group.
