@@ -4,14 +4,13 @@ mod output;
 mod recordings;
 
 use crate::lines::tell_line;
-use output::{Output, Stopped};
+use crate::signals::{watch_signals, Stopped};
+use output::Output;
 use recordings::{total, Closed, Source};
 use serde_json::json;
 use std::fmt;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
-use std::sync::Arc;
 use testdrive_recording::{RecordingError, Status};
 use testdrive_traces::{
     by_name, decode, detect, formats as trace_formats, Decoded, Device, Events, Format, Options, TimeUnit,
@@ -235,15 +234,4 @@ fn tell_finished(closed: &[Closed], status: Status, reason: Option<&str>) -> u8 
 
 fn shown(closed: &Closed) -> String {
     closed.path.display().to_string()
-}
-
-fn watch_signals() -> Result<Arc<AtomicBool>, std::io::Error> {
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        // The order matters: the first signal sets the flag, and the second finds it set and ends the process.
-        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }

@@ -5,6 +5,7 @@ mod import;
 mod lines;
 mod models;
 mod run;
+mod signals;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;

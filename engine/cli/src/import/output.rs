@@ -2,6 +2,7 @@
 
 use super::recordings::Recordings;
 use crate::lines::tell_line;
+use crate::signals::Stopped;
 use serde_json::json;
 use std::error::Error;
 use std::fmt;
@@ -21,18 +22,6 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(200);
 const BATCHES_WAITING: usize = 16;
 
 type SinkError = Box<dyn Error + Send + Sync>;
-
-/// A signal asked the import to end.
-#[derive(Debug)]
-pub struct Stopped;
-
-impl fmt::Display for Stopped {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("stopped by a signal before the end of the trace")
-    }
-}
-
-impl Error for Stopped {}
 
 /// Rows of a volume, or of a trace without volumes.
 struct Batch {
