@@ -89,6 +89,27 @@ impl Flags {
     /// Read ahead of need.
     pub const READ_AHEAD: Flags = Flags(16);
 
+    /// Every modifier with its name in files that people read.
+    pub const NAMED: [(Flags, &'static str); 5] = [
+        (Flags::FUA, "fua"),
+        (Flags::PREFLUSH, "preflush"),
+        (Flags::SYNC, "sync"),
+        (Flags::METADATA, "metadata"),
+        (Flags::READ_AHEAD, "read_ahead"),
+    ];
+
+    /// The modifier of a name, whatever its case.
+    pub fn from_name(name: &str) -> Option<Flags> {
+        let named = Flags::NAMED.iter().find(|(_, own)| own.eq_ignore_ascii_case(name));
+        named.map(|(flag, _)| *flag)
+    }
+
+    /// These modifiers without those of `other`.
+    #[must_use]
+    pub const fn without(self, other: Flags) -> Flags {
+        Flags(self.0 & !other.0)
+    }
+
     /// Whether every bit of `other` is set.
     pub const fn contains(self, other: Flags) -> bool {
         self.0 & other.0 == other.0
@@ -176,6 +197,18 @@ mod tests {
         }
         assert_eq!(Opcode::from_number(5), None);
         assert_eq!(Opcode::from_number(-1), None);
+    }
+
+    #[test]
+    fn every_modifier_has_one_name_and_one_bit() {
+        let mut all = Flags::NONE;
+        for (flag, name) in Flags::NAMED {
+            assert_eq!((Flags::from_name(name), flag.0.count_ones()), (Some(flag), 1));
+            assert!(!all.contains(flag), "{name}");
+            all |= flag;
+        }
+        assert_eq!((all, all.without(Flags::SYNC).contains(Flags::SYNC)), (Flags(31), false));
+        assert_eq!(Flags::from_name("atomic"), None);
     }
 
     #[test]

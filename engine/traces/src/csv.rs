@@ -39,10 +39,13 @@ impl Format for Csv {
         &[OptionName::Columns]
     }
 
-    /// By name only: what has commas may be of any of the formats that are CSV underneath.
+    /// By a header of our own keys, as an export has it; else by name only, since what has commas may be of any of the formats
+    /// that are CSV underneath.
     fn detect(&self, head: &[u8], file_name: &str) -> Confidence {
         let is_text = !head.contains(&0);
-        if is_text && file_name.to_ascii_lowercase().ends_with(".csv") {
+        if is_text && columns::names_keys_only(first_line(head)) {
+            Confidence::Content
+        } else if is_text && file_name.to_ascii_lowercase().ends_with(".csv") {
             Confidence::Name
         } else {
             Confidence::No
@@ -125,7 +128,7 @@ fn absent(columns: &Columns) -> Vec<&'static str> {
         ("offset_bytes", has(Key::Offset)),
         ("length_bytes", has(Key::Length)),
         ("opcode", has(Key::Op)),
-        ("flags", false),
+        ("flags", has(Key::Flags)),
         ("stream", has(Key::Stream)),
         ("status", has(Key::Status)),
     ];
@@ -200,9 +203,14 @@ fn read_record(
     })
 }
 
+/// The first line that is no comment.
+fn first_line(start: &[u8]) -> &[u8] {
+    start.split(|&byte| byte == b'\n').find(|line| !line.starts_with(b"#")).unwrap_or(start)
+}
+
 /// Comma, semicolon or tab: whichever the first line has most of.
 fn delimiter(start: &[u8]) -> u8 {
-    let line = start.split(|&byte| byte == b'\n').find(|line| !line.starts_with(b"#")).unwrap_or(start);
+    let line = first_line(start);
     let count = |delimiter: u8| line.iter().filter(|&&byte| byte == delimiter).count();
     [b';', b'\t', b','].into_iter().max_by_key(|&delimiter| count(delimiter)).unwrap_or(b',')
 }

@@ -13,11 +13,12 @@ pub(super) enum Key {
     Op,
     Offset,
     Length,
+    Flags,
     Stream,
     Status,
 }
 
-const KEY_COUNT: usize = 10;
+const KEY_COUNT: usize = 11;
 
 /// How a column's cells become what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +41,9 @@ const TIMES: [(&str, Key); 6] = [
 
 const TIME_UNITS: [(&str, i32); 4] = [("s", 9), ("ms", 6), ("us", 3), ("ns", 0)];
 
-const OTHERS: [(&str, Key, Unit); 7] = [
+const OTHERS: [(&str, Key, Unit); 8] = [
     ("op", Key::Op, Unit::Word),
+    ("flags", Key::Flags, Unit::Word),
     ("offset_bytes", Key::Offset, Unit::Times(1)),
     ("offset_sectors", Key::Offset, Unit::Times(512)),
     ("length_bytes", Key::Length, Unit::Times(1)),
@@ -59,6 +61,17 @@ fn key_of(name: &str) -> Option<(Key, Unit)> {
     let (_, key) = TIMES.iter().find(|(time, _)| *time == base)?;
     let (_, scale) = TIME_UNITS.iter().find(|(suffix, _)| *suffix == unit)?;
     Some((*key, Unit::Time(*scale)))
+}
+
+/// Whether a line is a header that names nothing but keys, several of them and a time among them.
+pub(super) fn names_keys_only(line: &[u8]) -> bool {
+    let Ok(line) = std::str::from_utf8(line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)) else {
+        return false;
+    };
+    let keys: Option<Vec<Key>> = line.split(',').map(|name| Some(key_of(name.trim())?.0)).collect();
+    keys.is_some_and(|keys| {
+        keys.len() > 1 && keys.iter().any(|key| matches!(key, Key::Intended | Key::Submit))
+    })
 }
 
 /// A column that is used.
@@ -112,8 +125,8 @@ impl Columns {
         let Some((key, unit)) = key_of(name) else {
             let message = format!(
                 "'{name}' is no key of --columns; the keys are time, intended, submit, latency, complete and response, each \
-                 followed by _s, _ms, _us or _ns; and op, offset_bytes, offset_sectors, length_bytes, length_sectors, stream \
-                 and status"
+                 followed by _s, _ms, _us or _ns; and op, flags, offset_bytes, offset_sectors, length_bytes, length_sectors, \
+                 stream and status"
             );
             return Err(TraceError::Usage(message));
         };
@@ -221,6 +234,15 @@ mod tests {
         let columns = find("", "submit_ns,latency_ms,color").unwrap();
         assert_eq!(columns.get(Key::Latency).unwrap().unit, Unit::Time(6));
         assert!(find("", "a,b").unwrap_err().contains("a, b"));
+    }
+
+    #[test]
+    fn a_header_of_keys_alone_is_told_from_others() {
+        assert!(names_keys_only(b"intended_ns,op,flags\r"));
+        assert!(names_keys_only(b"\xef\xbb\xbftime_us, op"));
+        for line in [&b"intended_ns"[..], b"op,status", b"time_us,op,color", b"17,R", b"", b"\xff,time_us"] {
+            assert!(!names_keys_only(line), "{line:?}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub(super) fn parse(record: &ByteRecord, columns: &Columns) -> Result<IoRecord, 
         Some(column) => opcode(record, column)?,
         None => Opcode::Read,
     };
-    let offset_bytes = place(record, columns.get(Key::Offset), opcode)?;
+    let offset_bytes = offset(record, columns.get(Key::Offset), opcode)?;
     let length_bytes = place(record, columns.get(Key::Length), opcode)?;
     let stream = optional(record, columns.get(Key::Stream))?.map_or(Ok(-1), to_i32)?;
     let status = optional(record, columns.get(Key::Status))?.map_or(Ok(0), to_i32)?;
@@ -29,7 +29,7 @@ pub(super) fn parse(record: &ByteRecord, columns: &Columns) -> Result<IoRecord, 
         status,
         phase: 0,
         opcode,
-        flags: Flags::NONE,
+        flags: columns.get(Key::Flags).map_or(Ok(Flags::NONE), |column| flags(record, column))?,
     })
 }
 
@@ -58,6 +58,14 @@ fn latency_ns(
         return Ok(complete_ns - submit_ns);
     }
     Ok(NO_COMPLETION)
+}
+
+/// The offset; -1 says that it is not known, as in the recording itself.
+fn offset(record: &ByteRecord, column: Option<&Column>, opcode: Opcode) -> Result<Option<i64>, String> {
+    match column {
+        Some(column) if cell(record, column)? == b"-1" => Ok(Some(-1)),
+        column => place(record, column, opcode),
+    }
 }
 
 /// Offset or length; a flush needs neither.
@@ -106,6 +114,21 @@ fn opcode(record: &ByteRecord, column: &Column) -> Result<Opcode, String> {
             complain(record, column, "is none of read, write, trim, flush, write_zeroes, R, W, D, T, F")
         }),
     }
+}
+
+/// Names of flags with `|`, `+` or a space between them, or the recording's own number; none in an empty cell.
+fn flags(record: &ByteRecord, column: &Column) -> Result<Flags, String> {
+    let unknown = || {
+        complain(record, column, "is neither a number below 256 nor fua, preflush, sync, metadata or read_ahead, with | between several")
+    };
+    let text = std::str::from_utf8(cell(record, column)?).map_err(|_| unknown())?;
+    if text.starts_with(|first: char| first.is_ascii_digit()) {
+        return text.parse().map(Flags).map_err(|_| unknown());
+    }
+    let names = text.split(['|', '+', ' ']).filter(|name| !name.is_empty());
+    names
+        .into_iter()
+        .try_fold(Flags::NONE, |flags, name| Ok(flags | Flags::from_name(name).ok_or_else(unknown)?))
 }
 
 fn cell<'r>(record: &'r ByteRecord, column: &Column) -> Result<&'r [u8], String> {

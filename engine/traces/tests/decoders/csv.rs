@@ -112,6 +112,31 @@ fn a_flush_needs_neither_place_nor_length() {
 }
 
 #[test]
+fn flags_are_names_or_the_number_of_a_recording() {
+    let text = "time_us,flags\n1,fua|Sync\n2,\n3,17\n4,preflush + metadata read_ahead\n";
+    let (rows, decoded) = decode_text("csv", text, &Options::default()).unwrap();
+    let flags: Vec<u8> = rows.iter().map(|row| row.flags.0).collect();
+    assert_eq!(flags, [1 | 4, 0, 17, 2 | 8 | 16]);
+    assert!(!decoded.absent_columns.contains(&"flags"));
+    for cell in ["fua|atomic", "256", "1x", "fua,"] {
+        let error = message(&format!("time_us,flags\n1,\"{cell}\"\n"), "");
+        assert!(
+            error.contains("line 2: flags (column 'flags') is '") && error.contains("read_ahead"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_place_that_is_not_known_is_minus_one_and_no_other_number_is_negative() {
+    let text = "time_us,op,offset_bytes\n1,R,-1\n2,F,-1\n3,F,\n";
+    let (rows, _) = decode_text("csv", text, &Options::default()).unwrap();
+    assert_eq!(rows.iter().map(|row| row.offset_bytes).collect::<Vec<_>>(), [-1, -1, 0]);
+    assert!(message("time_us,offset_bytes\n1,-2\n", "").contains("negative"));
+    assert!(message("time_us,length_bytes\n1,-1\n", "").contains("negative"));
+}
+
+#[test]
 fn damaged_cells_are_named_with_line_column_and_value() {
     for (cells, expected) in [
         ("-5,R,1", "time_us (column 't') is '-5', which is negative"),
