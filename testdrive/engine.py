@@ -12,79 +12,17 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
-import signal
 import subprocess
-import sys
-import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from pydantic import TypeAdapter
-
-from testdrive.errors import (
-    DriveFailure,
-    EngineError,
-    Interrupted,
-    SafetyRefusal,
-    TestdriveError,
-    UsageError,
-)
-from testdrive.events import IMPORT_EVENTS, RUN_EVENTS, Event, Failed, Finished, parse
+from testdrive.engine_process import BINARY_NAME, OnEvent, converse, crash, exception_of, find_engine
+from testdrive.errors import EngineError
+from testdrive.events import IMPORT_EVENTS, RUN_EVENTS, Failed, Finished, parse
 from testdrive.job import Job
 
-BINARY_NAME = "testdrive-engine"
-ENVIRONMENT_VARIABLE = "TESTDRIVE_ENGINE"
-
-#: The engine ends at once at its second signal; a third finds it hanging and kills it. At a fourth it is left
-#: behind, since only the kernel can end it.
-_PATIENCE_SIGNALS = 3
-#: How long the engine may take to end after its last word, and to die after it was killed. One with a thread
-#: that waits inside the kernel for a drive that has died does neither.
-_END_PATIENCE_S = 10.0
-_KILL_PATIENCE_S = 1.0
-_STDERR_LINES = 20
-_EXCEPTIONS: dict[int, type[TestdriveError]] = {
-    UsageError.exit_status: UsageError,
-    SafetyRefusal.exit_status: SafetyRefusal,
-    DriveFailure.exit_status: DriveFailure,
-    Interrupted.exit_status: Interrupted,
-}
-
-OnEvent = Callable[[Event], None]
-
-
-def find_engine() -> Path:
-    """The engine's binary.
-
-    In this order: what ``TESTDRIVE_ENGINE`` says, beside the running Python (where an installation puts it),
-    the release build of the checkout that this package stands in, and ``PATH``.
-
-    Raises
-    ------
-    EngineError
-        It is in none of these places, or ``TESTDRIVE_ENGINE`` names something that cannot be run.
-    """
-    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
-    if chosen:
-        if not _can_run(Path(chosen)):
-            raise EngineError(
-                f"{ENVIRONMENT_VARIABLE} is {chosen!r}, which is not a program; name the binary, or unset it"
-            )
-        return Path(chosen)
-    for candidate in _usual_places():
-        if _can_run(candidate):
-            return candidate
-    on_path = shutil.which(BINARY_NAME)
-    if on_path:
-        return Path(on_path)
-    raise EngineError(
-        f"the program {BINARY_NAME} was not found; in a checkout run `make install`,"
-        f" elsewhere name it in {ENVIRONMENT_VARIABLE}"
-    )
+__all__ = ["find_engine", "import_traces", "list_drives", "list_formats", "list_models", "run_job"]
 
 
 def run_job(job: Job, on_event: OnEvent | None = None) -> Finished:
@@ -110,7 +48,7 @@ def run_job(job: Job, on_event: OnEvent | None = None) -> Finished:
         interrupted when it is opened next.
     """
     request = json.dumps(job.to_json_object())
-    return _converse(["run"], request, RUN_EVENTS, on_event, str(job.output))
+    return converse(["run"], request, RUN_EVENTS, on_event, str(job.output))
 
 
 def import_traces(
@@ -129,7 +67,7 @@ def import_traces(
     for option, value in options.items():
         if value is not None:
             arguments += [option, value]
-    return _converse(arguments, None, IMPORT_EVENTS, on_event, str(output))
+    return converse(arguments, None, IMPORT_EVENTS, on_event, str(output))
 
 
 def list_drives() -> list[dict[str, Any]]:
@@ -147,18 +85,6 @@ def list_formats() -> list[dict[str, Any]]:
     return _ask("formats")
 
 
-def _usual_places() -> Iterator[Path]:
-    yield Path(sys.executable).parent / BINARY_NAME
-    checkout = Path(__file__).resolve().parents[1]
-    if (checkout / "Cargo.toml").is_file():
-        target = os.environ.get("CARGO_TARGET_DIR") or "target"
-        yield checkout / target / "release" / BINARY_NAME
-
-
-def _can_run(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
-
-
 def _ask(subcommand: str) -> list[dict[str, Any]]:
     """Run a subcommand that answers with one JSON list."""
     command = [os.fspath(find_engine()), subcommand]
@@ -166,7 +92,7 @@ def _ask(subcommand: str) -> list[dict[str, Any]]:
     if done.returncode:
         # A subcommand that fails says why as `run` does, with an `error` event.
         failed = _error_event(done.stdout.splitlines())
-        raise _exception(failed) if failed else _crash(done.returncode, done.stderr.splitlines(), None)
+        raise exception_of(failed) if failed else crash(done.returncode, done.stderr.splitlines(), None)
     try:
         found = json.loads(done.stdout)
     except json.JSONDecodeError as error:
@@ -183,189 +109,3 @@ def _error_event(lines: Iterable[str]) -> Failed | None:
             if isinstance(event, Failed):
                 return event
     return None
-
-
-def _converse(
-    arguments: Sequence[str],
-    request: str | None,
-    kinds: TypeAdapter[Any],
-    on_event: OnEvent | None,
-    output: str,
-) -> Finished:
-    """Start the engine, hand it the request, follow its events to the end, and judge how it ended."""
-    try:
-        # A group of its own: Ctrl-C reaches the engine once, through us, and not a second time from the
-        # terminal.
-        process = subprocess.Popen(
-            [os.fspath(find_engine()), *arguments],
-            stdin=subprocess.PIPE if request is not None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            process_group=0,
-        )
-    except OSError as error:
-        raise EngineError(f"the engine cannot be started: {error}; is it built for this machine?") from error
-    said: deque[str] = deque(maxlen=_STDERR_LINES)
-    listener = threading.Thread(target=_listen, args=(process, said), daemon=True)
-    listener.start()
-    last: Finished | Failed | None = None
-    with _stopped_at_the_end(process), _signals_passed_to(process) as passed_on:
-        # Only from here on can anything happen to the drive: an engine without its job does nothing.
-        _hand_over(process, request)
-        for event in _events(process, kinds):
-            if isinstance(event, Finished | Failed):
-                last = event
-            if on_event is not None:
-                on_event(event)
-        status = _wait(process) if last is not None else process.wait()
-    listener.join(timeout=1)
-    if last is None and passed_on:
-        # A second signal ends the engine at once, without its last word: that was asked for, and is no crash.
-        raise Interrupted(f"interrupted at once, without waiting for the drive{_kept(output)}")
-    return _judged(last, status, said, output)
-
-
-def _listen(process: subprocess.Popen[str], said: deque[str]) -> None:
-    """Keep the last lines of the engine's standard error; show them at once when debugging."""
-    assert process.stderr is not None
-    for line in process.stderr:
-        said.append(line.rstrip("\n"))
-        if os.environ.get("TESTDRIVE_DEBUG"):
-            print(line, end="", file=sys.stderr)
-
-
-def _hand_over(process: subprocess.Popen[str], request: str | None) -> None:
-    if request is None:
-        return
-    assert process.stdin is not None
-    # An engine that ended before it read its job has told the reason, which is what should be shown.
-    with contextlib.suppress(BrokenPipeError), process.stdin as stdin:
-        stdin.write(request)
-
-
-def _events(process: subprocess.Popen[str], kinds: TypeAdapter[Any]) -> Iterator[Event]:
-    assert process.stdout is not None
-    for line in process.stdout:
-        try:
-            event = parse(line, kinds)
-        except ValueError as error:
-            shown = line.strip()[:120]
-            raise EngineError(
-                f"the engine wrote something else than progress: {shown!r} ({error});"
-                " are engine and package of the same version? `make install` renews both"
-            ) from error
-        if event is not None:
-            yield event
-        if isinstance(event, Finished | Failed):
-            # Not on to the end of the output: an engine that cannot end does not close it either.
-            return
-
-
-def _wait(process: subprocess.Popen[str]) -> int | None:
-    """The exit status of an engine that has said its last word, or None if it did not end by itself.
-
-    By then the recording is closed, so that nothing is lost with the process.
-    """
-    with contextlib.suppress(subprocess.TimeoutExpired):
-        return process.wait(_END_PATIENCE_S)
-    process.kill()
-    try:
-        process.wait(_KILL_PATIENCE_S)
-        fate = "did not end after its last word and was killed"
-    except subprocess.TimeoutExpired:
-        fate = "cannot end until the kernel gives up on the drive; the drive stays in use until then"
-    print(f"warning: the engine (pid {process.pid}) {fate}", file=sys.stderr)
-    return None
-
-
-@contextlib.contextmanager
-def _stopped_at_the_end(process: subprocess.Popen[str]) -> Iterator[None]:
-    """Leave no engine behind, whatever went wrong on this side."""
-    try:
-        yield
-    except Interrupted:
-        # It was killed, and asked after once more: what keeps it now is out of anybody's reach.
-        raise
-    except BaseException:
-        if process.poll() is None:
-            process.terminate()
-            # It may be writing progress that nobody reads any more: read on until it has closed the
-            # recording.
-            for line in process.stdout or ():
-                if _is_last_word(line):
-                    break
-            _wait(process)
-        raise
-
-
-def _is_last_word(line: str) -> bool:
-    try:
-        return isinstance(parse(line, RUN_EVENTS), Finished | Failed)
-    except ValueError:
-        return False
-
-
-@contextlib.contextmanager
-def _signals_passed_to(process: subprocess.Popen[str]) -> Iterator[list[int]]:
-    """While this lasts, pass signals that would end us to the engine, which ends first and in good order.
-
-    What is yielded grows with each signal.
-    """
-    received: list[int] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield received
-        return
-
-    def pass_on(number: int, _: FrameType | None) -> None:
-        received.append(number)
-        if len(received) > _PATIENCE_SIGNALS:
-            raise Interrupted("interrupted at once; the engine was killed, and ends when the kernel lets it")
-        if len(received) == _PATIENCE_SIGNALS:
-            process.kill()
-        else:
-            process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
-
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, pass_on) for number in handled}
-    try:
-        yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _judged(last: Finished | Failed | None, status: int | None, said: Iterable[str], output: str) -> Finished:
-    if isinstance(last, Failed):
-        raise _exception(last)
-    if status is not None and (last is None or (last.status == "complete" and status != 0)):
-        raise _crash(status, said, output)
-    # Without a status only the last word counts.
-    assert last is not None
-    if last.status == "complete":
-        return last
-    kept = f"what was recorded is kept in {output}"
-    if last.status == "interrupted":
-        raise Interrupted(f"interrupted: {last.reason or 'by a signal'}; {kept}")
-    raise DriveFailure(f"the run failed: {last.reason or 'the engine gave no reason'}; {kept}")
-
-
-def _exception(failed: Failed) -> TestdriveError:
-    if failed.kind == "internal":
-        return EngineError(failed.message)
-    return _EXCEPTIONS.get(failed.exit_status, EngineError)(failed.message)
-
-
-def _crash(status: int, said: Iterable[str], output: str | None) -> EngineError:
-    if status < 0:
-        how = f"was killed by signal {-status} ({signal.strsignal(-status) or 'unknown'})"
-    else:
-        how = f"ended with status {status} and did not say how the run went"
-    words = "\n".join(f"  engine: {line}" for line in said)
-    return EngineError(f"the engine {how}{_kept(output)}" + (f"\n{words}" if words else ""))
-
-
-def _kept(output: str | None) -> str:
-    return f"; what was recorded until then is kept in {output}" if output and Path(output).exists() else ""

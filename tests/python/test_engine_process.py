@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from engine_stub import COMPLETE, PHASE, PROGRESS, STARTED, SetScenario, error_event, scenario
 
-from testdrive import engine
+from testdrive import engine, engine_process
 from testdrive.errors import (
     DriveFailure,
     EngineError,
@@ -198,8 +198,8 @@ def test_an_engine_that_cannot_end_after_its_last_word_is_not_waited_for(
     killable: bool,
 ) -> None:
     scenario(lines=[STARTED, last], deaf=True, save=str(tmp_path / "said"))
-    monkeypatch.setattr(engine, "_END_PATIENCE_S", 0.2)
-    monkeypatch.setattr(engine, "_KILL_PATIENCE_S", 0.2 if not killable else 5)
+    monkeypatch.setattr(engine_process, "_END_PATIENCE_S", 0.2)
+    monkeypatch.setattr(engine_process, "_KILL_PATIENCE_S", 0.2 if not killable else 5)
     if not killable:
         # A thread that waits for the drive inside the kernel is not ended by SIGKILL either.
         monkeypatch.setattr("subprocess.Popen.kill", lambda process: None)
