@@ -4,6 +4,7 @@ What other parts call::
 
     run_job(job, on_event=print)      # testdrive.events.Finished, or an exception that says what happened
     import_traces(files, output, ...)
+    export_recording(recording, output, format_name, ...)
     list_drives(), list_models(), list_formats()
 """
 
@@ -19,10 +20,18 @@ from typing import Any
 
 from testdrive.engine_process import BINARY_NAME, OnEvent, converse, crash, exception_of, find_engine
 from testdrive.errors import EngineError
-from testdrive.events import IMPORT_EVENTS, RUN_EVENTS, Failed, Finished, parse
+from testdrive.events import EXPORT_EVENTS, IMPORT_EVENTS, RUN_EVENTS, Exported, Failed, Finished, parse
 from testdrive.job import Job
 
-__all__ = ["find_engine", "import_traces", "list_drives", "list_formats", "list_models", "run_job"]
+__all__ = [
+    "export_recording",
+    "find_engine",
+    "import_traces",
+    "list_drives",
+    "list_formats",
+    "list_models",
+    "run_job",
+]
 
 
 def run_job(job: Job, on_event: OnEvent | None = None) -> Finished:
@@ -68,6 +77,36 @@ def import_traces(
         if value is not None:
             arguments += [option, value]
     return converse(arguments, None, IMPORT_EVENTS, on_event, str(output))
+
+
+def export_recording(
+    recording: Path,
+    output: Path,
+    format_name: str,
+    *,
+    phases: str | None = None,
+    times: str | None = None,
+    target: str | None = None,
+    device: str | None = None,
+    on_event: OnEvent | None = None,
+) -> Exported:
+    """Write a recording as a trace. Parameters and errors as ``testdrive export`` has them.
+
+    With ``-`` as the output the engine writes to our own standard output.
+
+    Raises
+    ------
+    BrokenPipeError
+        Whoever reads standard output has closed it.
+    """
+    arguments = ["export", f"--output={output}", f"--format={format_name}"]
+    options = {"--phases": phases, "--times": times, "--target": target, "--device": device}
+    arguments += [f"{option}={value}" for option, value in options.items() if value is not None]
+    arguments += ["--", os.fspath(recording)]
+    to_stdout = os.fspath(output) == "-"
+    finished = converse(arguments, None, EXPORT_EVENTS, on_event, str(output), data_on_stdout=to_stdout)
+    assert isinstance(finished, Exported)
+    return finished
 
 
 def list_drives() -> list[dict[str, Any]]:

@@ -84,15 +84,22 @@ def converse(
     kinds: TypeAdapter[Any],
     on_event: OnEvent | None,
     output: str,
+    *,
+    data_on_stdout: bool = False,
 ) -> Finished:
-    """Start the engine, hand it the request, follow its events to the end, and judge how it ended."""
+    """Start the engine, hand it the request, follow its events to the end, and judge how it ended.
+
+    With ``data_on_stdout`` the engine writes data to our own standard output, and its events to its standard
+    error.
+    """
+    sys.stdout.flush()
     try:
         # A group of its own: Ctrl-C reaches the engine once, through us, and not a second time from the
         # terminal.
         process = subprocess.Popen(
             [os.fspath(find_engine()), *arguments],
             stdin=subprocess.PIPE if request is not None else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
+            stdout=None if data_on_stdout else subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             encoding="utf-8",
@@ -103,18 +110,20 @@ def converse(
         raise EngineError(f"the engine cannot be started: {error}; is it built for this machine?") from error
     said: deque[str] = deque(maxlen=_STDERR_LINES)
     listener = threading.Thread(target=_listen, args=(process, said), daemon=True)
-    listener.start()
+    if not data_on_stdout:
+        listener.start()
     last: Finished | Failed | None = None
     with _stopped_at_the_end(process), _signals_passed_to(process) as passed_on:
         # Only from here on can anything happen to the drive: an engine without its job does nothing.
         _hand_over(process, request)
-        for event in _events(process, kinds):
+        for event in _events(process, kinds, said):
             if isinstance(event, Finished | Failed):
                 last = event
             if on_event is not None:
                 on_event(event)
         status = _wait(process) if last is not None else process.wait()
-    listener.join(timeout=1)
+    if not data_on_stdout:
+        listener.join(timeout=1)
     if last is None and passed_on:
         # A second signal ends the engine at once, without its last word: that was asked for, and is no crash.
         raise Interrupted(f"interrupted at once, without waiting for the drive{_kept(output)}")
@@ -139,12 +148,17 @@ def _hand_over(process: subprocess.Popen[str], request: str | None) -> None:
         stdin.write(request)
 
 
-def _events(process: subprocess.Popen[str], kinds: TypeAdapter[Any]) -> Iterator[Event]:
-    assert process.stdout is not None
-    for line in process.stdout:
+def _events(process: subprocess.Popen[str], kinds: TypeAdapter[Any], said: deque[str]) -> Iterator[Event]:
+    stream = process.stdout or process.stderr
+    assert stream is not None
+    for line in stream:
         try:
             event = parse(line, kinds)
         except ValueError as error:
+            if stream is process.stderr:
+                # What else stands there is what the engine says before it dies of a defect.
+                said.append(line.rstrip("\n"))
+                continue
             shown = line.strip()[:120]
             raise EngineError(
                 f"the engine wrote something else than progress: {shown!r} ({error});"
@@ -187,7 +201,7 @@ def _stopped_at_the_end(process: subprocess.Popen[str]) -> Iterator[None]:
             process.terminate()
             # It may be writing progress that nobody reads any more: read on until it has closed the
             # recording.
-            for line in process.stdout or ():
+            for line in process.stdout or process.stderr or ():
                 if _is_last_word(line):
                     break
             _wait(process)
@@ -233,6 +247,11 @@ def _signals_passed_to(process: subprocess.Popen[str]) -> Iterator[list[int]]:
 def _judged(last: Finished | Failed | None, status: int | None, said: Iterable[str], output: str) -> Finished:
     if isinstance(last, Failed):
         raise exception_of(last)
+    if last is None and status == UsageError.exit_status:
+        # Arguments that it cannot read, which it says on standard error as any program does.
+        for line in said:
+            if line.startswith("error: "):
+                raise UsageError(line.removeprefix("error: "))
     if status is not None and (last is None or (last.status == "complete" and status != 0)):
         raise crash(status, said, output)
     # Without a status only the last word counts.
@@ -245,8 +264,10 @@ def _judged(last: Finished | Failed | None, status: int | None, said: Iterable[s
     raise DriveFailure(f"the run failed: {last.reason or 'the engine gave no reason'}; {kept}")
 
 
-def exception_of(failed: Failed) -> TestdriveError:
+def exception_of(failed: Failed) -> TestdriveError | BrokenPipeError:
     """The exception that an ``error`` event stands for, by its exit status."""
+    if failed.kind == "closed_output":
+        return BrokenPipeError(failed.message)
     if failed.kind == "internal":
         return EngineError(failed.message)
     return _EXCEPTIONS.get(failed.exit_status, EngineError)(failed.message)

@@ -72,6 +72,14 @@ class ImportProgress(_Event):
     bytes_total: int | None = None
 
 
+class ExportProgress(_Event):
+    """Where an export stands."""
+
+    event: Literal["progress"]
+    rows: int
+    rows_total: int
+
+
 class Warned(_Event):
     """Something makes the figures less valid than they look."""
 
@@ -92,6 +100,29 @@ class Finished(_Event):
     accounting: Any = None
 
 
+class Dropped(_Event):
+    """I/Os that did not get into a trace."""
+
+    what: str
+    count: int
+
+
+class NotCarried(_Event):
+    """What a trace does not say of I/Os that stand in it."""
+
+    column: str
+    what: str
+    ios: int
+
+
+class Exported(Finished):
+    """The trace is written. ``counts`` are those of the I/Os that stand in it."""
+
+    shift_ns: int = 0
+    dropped: list[Dropped] = Field(default_factory=list)
+    not_carried: list[NotCarried] = Field(default_factory=list)
+
+
 class Failed(_Event):
     """The engine gives up; nothing further follows."""
 
@@ -103,10 +134,12 @@ class Failed(_Event):
 
 RunEvent = Started | PhaseBegun | Progress | Warned | Finished | Failed
 ImportEvent = Started | ImportProgress | Warned | Finished | Failed
-Event = RunEvent | ImportProgress
+ExportEvent = ExportProgress | Warned | Exported | Failed
+Event = RunEvent | ImportProgress | ExportProgress
 
 RUN_EVENTS: TypeAdapter[RunEvent] = TypeAdapter(Annotated[RunEvent, Field(discriminator="event")])
 IMPORT_EVENTS: TypeAdapter[ImportEvent] = TypeAdapter(Annotated[ImportEvent, Field(discriminator="event")])
+EXPORT_EVENTS: TypeAdapter[ExportEvent] = TypeAdapter(Annotated[ExportEvent, Field(discriminator="event")])
 
 
 def parse(line: str, kinds: TypeAdapter[Any]) -> Event | None:

@@ -16,7 +16,17 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from testdrive.events import Event, Failed, Finished, ImportProgress, PhaseBegun, Progress, Started, Warned
+from testdrive.events import (
+    Event,
+    ExportProgress,
+    Failed,
+    Finished,
+    ImportProgress,
+    PhaseBegun,
+    Progress,
+    Started,
+    Warned,
+)
 from testdrive.report import units
 
 #: How often a log gets a line.
@@ -73,6 +83,10 @@ class _Position:
             self.share = (
                 event.bytes_read / event.bytes_total if event.bytes_read and event.bytes_total else None
             )
+            self.figures = f"{units.count(event.rows)} I/Os"
+        elif isinstance(event, ExportProgress):
+            self.phase = "export"
+            self.share = event.rows / event.rows_total if event.rows_total else None
             self.figures = f"{units.count(event.rows)} I/Os"
 
     @property
@@ -158,7 +172,7 @@ class LineDisplay:
             self._print(f"{event.name} begins")
         elif isinstance(event, Warned):
             self._console.print(warning_text(event), soft_wrap=True)
-        elif isinstance(event, Progress | ImportProgress):
+        elif isinstance(event, Progress | ImportProgress | ExportProgress):
             if self._clock() - self._printed_s >= LINE_INTERVAL_S:
                 position = self._position
                 parts = [position.phase, _percent(position.share), _time_left(position), position.figures]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import testdrive
-from testdrive.cli import compare, demo, drives, importing, inspecting, plans, replay, report, run
+from testdrive.cli import compare, demo, drives, exporting, importing, inspecting, plans, replay, report, run
 
 EXIT_STATUSES = (
     "Exit status: 0 done; 1 the test ran and its verdict is fail; 2 usage, or an input that cannot be read;"
@@ -32,6 +32,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
     "drives": drives.drives,
     "import": importing.import_,
     "inspect": inspecting.inspect,
+    "export": exporting.export,
     "replay": replay.replay,
     "run": run.run,
     "plans": plans.plans,

@@ -281,7 +281,7 @@ def test_plans_are_listed_and_printed_to_copy(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "drives", "import", "inspect", "replay", "run", "plans", "compare"]
+    "command", ["demo", "drives", "import", "inspect", "export", "replay", "run", "plans", "compare"]
 )
 def test_every_command_documents_its_exit_statuses(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0
@@ -291,7 +291,7 @@ def test_every_command_documents_its_exit_statuses(command: str, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "drives", "import", "inspect", "replay", "run", "plans", "compare"]
+    "command", ["demo", "drives", "import", "inspect", "export", "replay", "run", "plans", "compare"]
 )
 def test_every_option_is_documented(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([command, "--help"]) == 0

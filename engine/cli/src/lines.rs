@@ -1,6 +1,15 @@
 //! Progress on standard output: one JSON object a line.
 
 use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether standard output carries data, so that events go to standard error.
+static ON_STDERR: AtomicBool = AtomicBool::new(false);
+
+/// From now on events go to standard error, since standard output carries data.
+pub fn events_on_stderr() {
+    ON_STDERR.store(true, Ordering::Relaxed);
+}
 
 /// Writes one line.
 ///
@@ -9,6 +18,9 @@ use std::io::Write;
 pub fn try_tell_line(event: &impl serde::Serialize) -> std::io::Result<()> {
     let mut line = serde_json::to_vec(event)?;
     line.push(b'\n');
+    if ON_STDERR.load(Ordering::Relaxed) {
+        return std::io::stderr().lock().write_all(&line);
+    }
     let mut output = std::io::stdout().lock();
     output.write_all(&line)?;
     output.flush()

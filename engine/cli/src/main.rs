@@ -1,6 +1,7 @@
 //! The data plane's one binary: talks to drives, decodes traces, simulates drives, and records every I/O.
 
 mod drives;
+mod export;
 mod import;
 mod lines;
 mod models;
@@ -31,6 +32,8 @@ enum Command {
     Import(import::ImportArgs),
     /// List the trace formats that can be imported, as JSON
     Formats,
+    /// Write a recording as a trace that other tools read
+    Export(export::ExportArgs),
 }
 
 /// A defect of the engine is told like any other error, and ends the process at once: the recording, marked by its lock as given up,
@@ -53,5 +56,6 @@ fn main() -> ExitCode {
         Command::Models => models::main(),
         Command::Import(args) => import::run(args),
         Command::Formats => import::formats(),
+        Command::Export(args) => export::run(&args),
     }
 }

@@ -174,6 +174,14 @@ pub struct Dropped {
     pub count: u64,
 }
 
+impl Dropped {
+    /// What was dropped, without what nothing was dropped of.
+    pub(crate) fn list(counted: &[(&str, u64)]) -> Vec<Dropped> {
+        let some = counted.iter().filter(|(_, count)| *count > 0);
+        some.map(|(what, count)| Dropped { what: (*what).into(), count: *count }).collect()
+    }
+}
+
 /// Something that makes the figures less valid than they look.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {

@@ -1,8 +1,8 @@
-//! Foreign traces decoded into the rows of a recording.
+//! Foreign traces decoded into the rows of a recording, and rows encoded as foreign traces.
 //!
-//! One decoder a file ([`formats`] lists them). Those that carry the block layer's events share the assembler, which makes I/Os
-//! of them. Everything streams: memory does not grow with the length of a trace. What is read, how events become rows, and the
-//! limits are described in `docs/trace-formats.md`.
+//! One decoder a file ([`formats`] lists them), one encoder a file ([`encoders`]). The decoders of formats that carry the block
+//! layer's events share the assembler, which makes I/Os of them. Everything streams: memory does not grow with the length of a
+//! trace. What is read and written, how events become rows, and the limits are described in `docs/trace-formats.md`.
 
 mod assembler;
 mod begin_order;
@@ -12,6 +12,7 @@ mod csv;
 mod decimal;
 mod detection;
 mod disksim;
+mod encode;
 mod error;
 mod event;
 mod event_lines;
@@ -37,6 +38,10 @@ mod words;
 
 pub use assembler::{Assembler, AssemblerLimits};
 pub use detection::{by_name, detect};
+pub use encode::{
+    encoder_by_name, encoders, EncodeError, EncodeOptions, Encoded, Encoder, NotCarried, Order, Rows, Source,
+    Times,
+};
 pub use error::{Place, TraceError};
 pub use event::{BlockEvent, Device, EventKind};
 pub use format::{
