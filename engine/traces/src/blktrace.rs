@@ -1,6 +1,5 @@
 //! Binary blktrace: `NAME.blktrace.CPU`, as the kernel writes it and `blktrace` and `btrace` keep it.
 
-mod files;
 mod record;
 mod source;
 
@@ -8,11 +7,21 @@ use crate::assembler::{Assembler, AssemblerLimits};
 use crate::format::{Carries, Confidence, Decoded, Format, Sink};
 use crate::input::Progress;
 use crate::merge::{Merge, Placed};
+use crate::numbered_files::NumberedFiles;
 use crate::options::{OptionName, Options};
 use crate::{Place, TraceError};
 use record::ByteOrder;
 use source::{Skipped, Source};
 use std::path::{Path, PathBuf};
+
+/// One file for each CPU.
+pub(crate) const FILES: NumberedFiles = NumberedFiles {
+    infix: ".blktrace.",
+    name: None,
+    pattern: "NAME.blktrace.CPU",
+    numbers: "CPUs",
+    missing_code: "cpu_files_missing",
+};
 
 /// The format, versions 7 and 8, of either byte order.
 pub(crate) struct Blktrace;
@@ -42,7 +51,7 @@ impl Format for Blktrace {
     }
 
     fn takes_folder(&self, folder: &Path) -> bool {
-        files::in_folder(folder).is_ok_and(|found| !found.is_empty())
+        FILES.are_in(folder)
     }
 
     fn decode(
@@ -52,10 +61,11 @@ impl Format for Blktrace {
         sink: &mut dyn Sink,
     ) -> Result<Decoded, TraceError> {
         let mut decoded = Decoded::default();
-        let paths = files::of_trace(inputs, &mut decoded)?;
+        let paths = FILES.of_trace(inputs, &mut decoded)?;
         let mut progress = Progress::over(&paths)?;
         let mut assembler = Assembler::new(options, AssemblerLimits::default(), sink);
-        let sources: Result<Vec<Source>, TraceError> = paths.iter().map(|path| Source::open(path)).collect();
+        let open = |path: &PathBuf| Source::open(path, paths.len());
+        let sources: Result<Vec<Source>, TraceError> = paths.iter().map(open).collect();
         let merge = Merge::new(sources?)?.read_ahead(|batch| {
             for &Placed { item: (event, offset), source } in &batch.items {
                 assembler.push(event, &paths[source as usize], Place::Byte(offset))?;

@@ -3,7 +3,8 @@
 use crate::event::Device;
 use crate::options::{OptionName, Options};
 use crate::{
-    blkparse, blktrace, csv, disksim, mqsim, msr, oracle_general, spc, ssdsim, trace_event, vscsi, TraceError,
+    blkparse, blktrace, csv, disksim, mqsim, msr, octf, oracle_general, spc, ssdsim, trace_event, vscsi,
+    TraceError,
 };
 use std::path::{Path, PathBuf};
 use testdrive_core::IoRecord;
@@ -51,6 +52,7 @@ pub fn formats() -> &'static [&'static dyn Format] {
         &blktrace::Blktrace,
         &blkparse::Blkparse,
         &trace_event::TraceEvent,
+        &octf::Octf,
         &msr::Msr,
         &spc::Spc,
         &vscsi::Vscsi,

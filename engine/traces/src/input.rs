@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 const BUFFER_BYTES: usize = 256 << 10;
+const BUFFER_BYTES_MIN: usize = 16 << 10;
+/// Of all files that are read at once.
+const BUFFERS_BYTES: usize = 8 << 20;
 /// Longer lines are no line of a trace.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
@@ -35,12 +38,18 @@ pub(crate) struct Input {
 
 impl Input {
     pub fn open(path: &Path) -> Result<Input, TraceError> {
+        Input::one_of(path, 1)
+    }
+
+    /// Opens one of so many files that are read at once: together they take no more memory than a few.
+    pub fn one_of(path: &Path, files: usize) -> Result<Input, TraceError> {
         let content = Content::open(path)?;
+        let buffer_bytes = (BUFFERS_BYTES / files.max(1)).clamp(BUFFER_BYTES_MIN, BUFFER_BYTES);
         Ok(Input {
             path: path.to_path_buf(),
             file_bytes: content.file_bytes(),
             content,
-            buffer: vec![0; BUFFER_BYTES],
+            buffer: vec![0; buffer_bytes],
             start: 0,
             end: 0,
             long: Vec::new(),

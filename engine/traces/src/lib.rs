@@ -21,6 +21,8 @@ mod input;
 mod merge;
 mod mqsim;
 mod msr;
+mod numbered_files;
+mod octf;
 mod options;
 mod oracle_general;
 mod rows;

@@ -114,7 +114,10 @@ impl<S: Source> Merge<S> {
     }
 
     /// Adds the next items; fewer than a batch only at the end.
-    fn fill(&mut self, items: &mut Vec<Placed<S::Item>>) -> Result<(), TraceError> {
+    ///
+    /// # Errors
+    /// Those of the files. Items that were added before are good.
+    pub fn fill(&mut self, items: &mut Vec<Placed<S::Item>>) -> Result<(), TraceError> {
         while items.len() < BATCH_ITEMS {
             let Some(mut head) = self.heads.peek_mut() else { return Ok(()) };
             let Reverse((_, source)) = *head;

@@ -21,7 +21,7 @@ use crate::options::{OptionName, Options};
 use crate::TraceError;
 pub(crate) use cells::{Bad, Cells};
 use collect::Collector;
-use files::Files;
+use files::{Files, Run};
 pub(crate) use lines::{sample, LineParser, Lines};
 pub(crate) use reading::reading_of;
 pub(crate) use records::{sample_records, RecordParser, Records};
@@ -73,6 +73,10 @@ pub(crate) trait RowReader {
     fn read(&mut self, block: &mut Block, gather: &mut Gather) -> Result<bool, TraceError>;
     /// Bytes read of the file so far.
     fn file_bytes(&self) -> u64;
+    /// Whether rows come in the order in which their I/Os ended. One that took long comes late then, and is no sign of disorder.
+    fn is_in_order_of_ends(&self) -> bool {
+        false
+    }
     /// Notes what the whole file told of itself.
     fn describe(&self, decoded: &mut Decoded);
 }
@@ -90,7 +94,8 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    fn begin(&mut self, base: u64) {
+    /// Empties it; places are lines, or of no use.
+    pub fn begin(&mut self, base: u64) {
         self.rows.clear();
         self.base = base;
     }
@@ -130,6 +135,12 @@ impl Gather {
         match self.dropped.iter_mut().find(|(known, _)| *known == what) {
             Some((_, count)) => *count += 1,
             None => self.dropped.push((what, 1)),
+        }
+    }
+
+    fn describe(self, decoded: &mut Decoded) {
+        for (what, count) in self.dropped {
+            decoded.drop(count, what);
         }
     }
 }
@@ -246,8 +257,38 @@ pub(crate) fn decode<R: RowReader>(
     }
     decoded.shift_ns = collector.finish(first, &gather.volumes)?;
     collector.progress(files.file_bytes(), progress.bytes_total)?;
-    for (what, count) in gather.dropped {
-        decoded.drop(count, what);
+    gather.describe(&mut decoded);
+    Ok(decoded)
+}
+
+/// Hands out the rows of a reader that brings the files of a trace together itself; otherwise as [`decode`].
+///
+/// # Errors
+/// As [`decode`].
+pub(crate) fn decode_joined<R: RowReader>(
+    mut reader: R,
+    paths: &[PathBuf],
+    options: &Options,
+    sink: &mut dyn Sink,
+    has_volumes: bool,
+) -> Result<Decoded, TraceError> {
+    let Some(first) = paths.first() else {
+        return Err(TraceError::Usage("no trace was named: give its file or files".into()));
+    };
+    let mut progress = Progress::over(paths)?;
+    let (mut gather, mut block) = (Gather::default(), Block::default());
+    let mut collector = Collector::new(sink, options.volume.clone(), has_volumes);
+    while reader.read(&mut block, &mut gather)? {
+        collector.take(Run::of(first, &block, reader.is_in_order_of_ends()), &gather.volumes)?;
+        let read = reader.file_bytes();
+        if progress.is_due(read) {
+            collector.progress(read, progress.bytes_total)?;
+        }
     }
+    let mut decoded = Decoded { files: paths.to_vec(), ..Decoded::default() };
+    decoded.shift_ns = collector.finish(first, &gather.volumes)?;
+    collector.progress(reader.file_bytes(), progress.bytes_total)?;
+    gather.describe(&mut decoded);
+    reader.describe(&mut decoded);
     Ok(decoded)
 }

@@ -29,8 +29,9 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub fn open(path: &Path) -> Result<Source, TraceError> {
-        let (input, skipped) = (Input::open(path)?, Skipped::default());
+    /// Opens one of so many files.
+    pub fn open(path: &Path, files: usize) -> Result<Source, TraceError> {
+        let (input, skipped) = (Input::one_of(path, files)?, Skipped::default());
         Ok(Source { input, skipped, order: None, block: Vec::with_capacity(BLOCK_EVENTS), taken: 0 })
     }
 

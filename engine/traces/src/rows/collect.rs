@@ -50,10 +50,10 @@ impl Stream {
         }
     }
 
-    /// Takes a row; false when it comes too late.
-    fn take(&mut self, row: &Row, zero_ns: i64) -> bool {
+    /// Takes a row; false when it comes too late, or before the time zero.
+    fn take(&mut self, row: &Row, zero_ns: i64, may_be_late: bool) -> bool {
         let time_ns = row.time_ns();
-        if time_ns < self.floor_ns {
+        if time_ns < self.floor_ns && !(may_be_late && time_ns >= zero_ns) {
             return false;
         }
         self.latest_ns = self.latest_ns.max(time_ns);
@@ -135,7 +135,9 @@ impl<'s> Collector<'s> {
             return if self.held.len() >= HELD_ROWS { self.set_zero(run.path, volumes) } else { Ok(()) };
         };
         for row in run.rows {
-            self.row(row, zero_ns, volumes, |stream| out_of_order(run.path, run.place(row), row, stream))?;
+            if !self.row(row, zero_ns, volumes, run.in_order_of_ends)? {
+                return Err(self.out_of_order(run.path, run.place(row), row));
+            }
         }
         if self.too_many && self.rows_read >= COUNTED_ROWS {
             return Err(self.several_volumes(volumes));
@@ -173,33 +175,52 @@ impl<'s> Collector<'s> {
         self.zero_ns = Some(zero_ns);
         for row in std::mem::take(&mut self.held) {
             // None of these can come too late, so that where they stand is not needed any more.
-            self.row(&row, zero_ns, volumes, |stream| out_of_order(path, Place::Line(0), &row, stream))?;
+            if !self.row(&row, zero_ns, volumes, true)? {
+                return Err(self.out_of_order(path, Place::Line(0), &row));
+            }
         }
         Ok(())
     }
 
+    /// Takes a row; false when it comes too late.
     fn row(
         &mut self,
         row: &Row,
         zero_ns: i64,
         volumes: &Volumes,
-        too_late: impl FnOnce(&Stream) -> TraceError,
-    ) -> Result<(), TraceError> {
+        may_be_late: bool,
+    ) -> Result<bool, TraceError> {
         let number = row.volume as usize;
         if self.seen.get(number).is_none_or(|seen| seen.rows == 0) {
             self.begin_volume(row.volume, zero_ns, volumes);
         }
         let seen = &mut self.seen[number];
         seen.rows += 1;
-        let Some(index) = seen.stream else { return Ok(()) };
+        let Some(index) = seen.stream else { return Ok(true) };
         let stream = &mut self.streams[index as usize];
-        if !stream.take(row, zero_ns) {
-            return Err(too_late(stream));
+        if !stream.take(row, zero_ns, may_be_late) {
+            return Ok(false);
         }
         if stream.batch.len() >= BATCH_ROWS {
             self.send(index as usize, volumes)?;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    #[cold]
+    fn out_of_order(&self, path: &Path, place: Place, row: &Row) -> TraceError {
+        let stream = self.seen[row.volume as usize].stream.map(|index| &self.streams[index as usize]);
+        let time_ns = row.time_ns();
+        let latest_ns = stream.map_or(time_ns, |stream| stream.latest_ns);
+        let few = stream.is_none_or(|stream| stream.group_ends.len() < LATE_GROUPS);
+        TraceError::OutOfOrder {
+            path: path.to_path_buf(),
+            place,
+            back_ns: latest_ns.saturating_sub(time_ns),
+            latest_ns,
+            time_ns,
+            window: if few { HELD_ROWS } else { LATE_GROUPS * GROUP_ROWS },
+        }
     }
 
     #[cold]
@@ -252,18 +273,5 @@ impl<'s> Collector<'s> {
         let named = seen.iter().take(NAMED_MAX);
         let busiest = named.map(|&(rows, number)| (volumes.name(number as u32).to_string(), rows)).collect();
         (seen.len(), busiest)
-    }
-}
-
-#[cold]
-fn out_of_order(path: &Path, place: Place, row: &Row, stream: &Stream) -> TraceError {
-    let time_ns = row.time_ns();
-    TraceError::OutOfOrder {
-        path: path.to_path_buf(),
-        place,
-        back_ns: stream.latest_ns.saturating_sub(time_ns),
-        latest_ns: stream.latest_ns,
-        time_ns,
-        window: if stream.group_ends.len() < LATE_GROUPS { HELD_ROWS } else { LATE_GROUPS * GROUP_ROWS },
     }
 }

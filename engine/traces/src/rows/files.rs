@@ -12,11 +12,18 @@ const OPEN_MAX: usize = 128;
 pub(crate) struct Run<'r> {
     pub path: &'r Path,
     pub rows: &'r [Row],
+    /// See [`RowReader::is_in_order_of_ends`].
+    pub in_order_of_ends: bool,
     base: u64,
     is_bytes: bool,
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
+    /// All rows of a block.
+    pub fn of(path: &'r Path, block: &'r Block, in_order_of_ends: bool) -> Run<'r> {
+        Run { path, rows: &block.rows, in_order_of_ends, base: block.base, is_bytes: block.is_bytes }
+    }
+
     /// Where one of its rows stands.
     pub fn place(&self, row: &Row) -> Place {
         let at = self.base + u64::from(row.place);
@@ -62,12 +69,8 @@ impl<R: RowReader> Active<R> {
             rest.iter().skip(1).take_while(|row| row.time_ns() <= until_ns).count() + 1
         };
         self.taken = from + count;
-        Run {
-            path: &self.path,
-            rows: &self.block.rows[from..self.taken],
-            base: self.block.base,
-            is_bytes: self.block.is_bytes,
-        }
+        let whole = Run::of(&self.path, &self.block, self.reader.is_in_order_of_ends());
+        Run { rows: &self.block.rows[from..self.taken], ..whole }
     }
 }
 

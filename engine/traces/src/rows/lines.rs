@@ -15,6 +15,9 @@ const SAMPLE_LINES: usize = 200;
 
 /// Reads the lines of one file.
 pub(crate) trait LineParser {
+    /// Whether lines are written when I/Os end: see [`RowReader::is_in_order_of_ends`].
+    const IN_ORDER_OF_ENDS: bool = false;
+
     /// Reads a line that is neither empty nor a comment: pushes its row, counts it as dropped, or passes over it.
     ///
     /// # Errors
@@ -106,6 +109,10 @@ impl<P: LineParser> RowReader for Lines<P> {
 
     fn file_bytes(&self) -> u64 {
         self.input.file_bytes()
+    }
+
+    fn is_in_order_of_ends(&self) -> bool {
+        P::IN_ORDER_OF_ENDS
     }
 
     fn describe(&self, decoded: &mut Decoded) {

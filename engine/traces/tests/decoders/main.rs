@@ -9,6 +9,7 @@ mod fuzz;
 mod limits;
 mod live;
 mod model;
+mod octf;
 mod peers;
 mod real_text;
 mod support;
