@@ -5,6 +5,7 @@
 
 use crate::error::RecordingError;
 use crate::reader::{read_group, GroupPlace};
+use crate::segment::ROW_GROUP_ROWS;
 use crate::selection::Phases;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -55,8 +56,10 @@ impl OrderBy {
     }
 }
 
-/// The most row groups that are decoded at once: about 1 GiB. Recordings of runs overlap by a few.
-const OPEN_GROUPS_MAX: usize = 140;
+/// The most rows that are held at once: about 1 GiB. Row groups of runs overlap by a few.
+const HELD_ROWS_MAX: usize = 140 * ROW_GROUP_ROWS;
+/// Groups with fewer rows left than this are not worth moving.
+const FEW_ROWS: usize = 1024;
 
 /// Segment and row group: the order in which rows stand in the files.
 type FilePosition = (usize, usize);
@@ -65,6 +68,21 @@ type FilePosition = (usize, usize);
 struct OpenGroup {
     rows: Vec<IoRecord>,
     next: usize,
+}
+
+impl OpenGroup {
+    /// Gives up the rows that were handed out, once they are half of those that are held. A group stays open for as long as its
+    /// latest row, which may have stalled for minutes; that must not hold all the others in memory.
+    fn shrink(&mut self) -> usize {
+        if self.next < FEW_ROWS || self.next < self.rows.len() / 2 {
+            return 0;
+        }
+        let given_up = self.next;
+        self.rows.drain(..self.next);
+        self.rows.shrink_to_fit();
+        self.next = 0;
+        given_up
+    }
 }
 
 /// Every row of a recording in the order of issue; equal times keep their order in the files.
@@ -77,6 +95,8 @@ pub struct OrderedRows {
     open: HashMap<FilePosition, OpenGroup>,
     /// The next row of each open group; the position breaks ties, so that equal times stay in file order.
     heap: BinaryHeap<Reverse<((i64, bool), FilePosition)>>,
+    /// In all open groups.
+    held_rows: usize,
     failed: bool,
 }
 
@@ -96,6 +116,7 @@ impl OrderedRows {
             waiting: places,
             open: HashMap::new(),
             heap: BinaryHeap::new(),
+            held_rows: 0,
             failed: false,
         }
     }
@@ -107,7 +128,7 @@ impl OrderedRows {
             if !due {
                 break;
             }
-            if self.open.len() == OPEN_GROUPS_MAX {
+            if self.held_rows >= HELD_ROWS_MAX {
                 return Err(RecordingError::Unordered { path: self.segments[place.segment].clone() });
             }
             let place = self.waiting.pop().expect("the vector was not empty above");
@@ -117,6 +138,7 @@ impl OrderedRows {
             let Some(first) = rows.first() else { continue };
             let position = (place.segment, place.group);
             self.heap.push(Reverse((self.order.key(first), position)));
+            self.held_rows += rows.len();
             self.open.insert(position, OpenGroup { rows, next: 0 });
         }
         Ok(())
@@ -128,8 +150,12 @@ impl OrderedRows {
         let row = group.rows[group.next];
         group.next += 1;
         match group.rows.get(group.next) {
-            Some(next) => self.heap.push(Reverse((self.order.key(next), position))),
+            Some(next) => {
+                self.heap.push(Reverse((self.order.key(next), position)));
+                self.held_rows -= group.shrink();
+            }
             None => {
+                self.held_rows -= group.rows.len();
                 self.open.remove(&position);
             }
         }
@@ -149,5 +175,52 @@ impl Iterator for OrderedRows {
             return Some(Err(error));
         }
         self.advance().map(Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Manifest, Recording, RecordingKind, RecordingWriter, Status, WriterLimits};
+    use testdrive_core::{Flags, Opcode};
+
+    #[test]
+    fn an_io_that_takes_long_does_not_hold_its_row_group_in_memory() {
+        const GROUPS: i64 = 30;
+        const ROWS: i64 = 5000;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.rec");
+        let limits = WriterLimits { segment_rows: ROWS as usize, ..WriterLimits::default() };
+        let manifest = Manifest::new(RecordingKind::Import, "trace");
+        let mut writer = RecordingWriter::create(&path, manifest, limits).unwrap();
+        for index in 0..GROUPS * ROWS {
+            // One I/O of each group ends after all others of the recording.
+            let latency_ns = if index % ROWS == 7 { GROUPS * ROWS * 2 } else { 3 };
+            writer
+                .append(&[IoRecord {
+                    intended_ns: index,
+                    submit_ns: index,
+                    latency_ns,
+                    offset_bytes: 0,
+                    length_bytes: 4096,
+                    stream: 0,
+                    status: 0,
+                    phase: 0,
+                    opcode: Opcode::Read,
+                    flags: Flags::NONE,
+                }])
+                .unwrap();
+        }
+        writer.finish(Status::Complete, None).unwrap();
+        let mut rows = Recording::open(&path).unwrap().ordered_rows(OrderBy::Completion).unwrap();
+        let (mut count, mut held_max) = (0, 0);
+        while let Some(row) = rows.next() {
+            row.unwrap();
+            count += 1;
+            held_max = held_max.max(rows.held_rows);
+        }
+        assert_eq!((count, rows.held_rows), (GROUPS * ROWS, 0));
+        let few = ROWS as usize * 2 + GROUPS as usize * FEW_ROWS * 2;
+        assert!(held_max < few.min((GROUPS * ROWS) as usize / 2), "{held_max} rows were held");
     }
 }
