@@ -3,8 +3,8 @@
 use crate::event::Device;
 use crate::options::{OptionName, Options};
 use crate::{
-    blkparse, blktrace, csv, disksim, mqsim, msr, octf, oracle_general, spc, ssdsim, trace_event, vscsi,
-    TraceError,
+    biosnoop, blkparse, blktrace, csv, disksim, mqsim, msr, octf, oracle_general, spc, ssdsim, trace_event,
+    vscsi, TraceError,
 };
 use std::path::{Path, PathBuf};
 use testdrive_core::IoRecord;
@@ -53,6 +53,7 @@ pub fn formats() -> &'static [&'static dyn Format] {
         &blkparse::Blkparse,
         &trace_event::TraceEvent,
         &octf::Octf,
+        &biosnoop::Biosnoop,
         &msr::Msr,
         &spc::Spc,
         &vscsi::Vscsi,

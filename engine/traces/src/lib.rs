@@ -6,6 +6,7 @@
 
 mod assembler;
 mod begin_order;
+mod biosnoop;
 mod blkparse;
 mod blktrace;
 mod csv;

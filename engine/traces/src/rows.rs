@@ -46,6 +46,16 @@ impl Row {
     fn time_ns(&self) -> i64 {
         self.record.intended_ns.min(self.record.submit_ns)
     }
+
+    /// The time that rows are in order of: when they began, or where that is how they come, when they ended. `None` of what has no
+    /// end, which comes at any time then.
+    fn order_ns(&self, in_order_of_ends: bool) -> Option<i64> {
+        if in_order_of_ends {
+            self.record.complete_ns()
+        } else {
+            Some(self.time_ns())
+        }
+    }
 }
 
 /// An I/O of which nothing is known but what it does, when, and where.

@@ -50,13 +50,13 @@ impl Stream {
         }
     }
 
-    /// Takes a row; false when it comes too late, or before the time zero.
-    fn take(&mut self, row: &Row, zero_ns: i64, may_be_late: bool) -> bool {
-        let time_ns = row.time_ns();
-        if time_ns < self.floor_ns && !(may_be_late && time_ns >= zero_ns) {
+    /// Takes a row; false when it comes too late, or is before the time zero.
+    fn take(&mut self, row: &Row, zero_ns: i64, in_order_of_ends: bool) -> bool {
+        let time_ns = row.order_ns(in_order_of_ends);
+        if time_ns.is_some_and(|time_ns| time_ns < self.floor_ns) || row.time_ns() < zero_ns {
             return false;
         }
-        self.latest_ns = self.latest_ns.max(time_ns);
+        self.latest_ns = self.latest_ns.max(time_ns.unwrap_or(self.latest_ns));
         self.in_group += 1;
         if self.in_group == GROUP_ROWS {
             self.end_group();
@@ -136,7 +136,7 @@ impl<'s> Collector<'s> {
         };
         for row in run.rows {
             if !self.row(row, zero_ns, volumes, run.in_order_of_ends)? {
-                return Err(self.out_of_order(run.path, run.place(row), row));
+                return Err(self.out_of_order(run.path, run.place(row), row, run.in_order_of_ends));
             }
         }
         if self.too_many && self.rows_read >= COUNTED_ROWS {
@@ -175,8 +175,8 @@ impl<'s> Collector<'s> {
         self.zero_ns = Some(zero_ns);
         for row in std::mem::take(&mut self.held) {
             // None of these can come too late, so that where they stand is not needed any more.
-            if !self.row(&row, zero_ns, volumes, true)? {
-                return Err(self.out_of_order(path, Place::Line(0), &row));
+            if !self.row(&row, zero_ns, volumes, false)? {
+                return Err(self.out_of_order(path, Place::Line(0), &row, false));
             }
         }
         Ok(())
@@ -188,7 +188,7 @@ impl<'s> Collector<'s> {
         row: &Row,
         zero_ns: i64,
         volumes: &Volumes,
-        may_be_late: bool,
+        in_order_of_ends: bool,
     ) -> Result<bool, TraceError> {
         let number = row.volume as usize;
         if self.seen.get(number).is_none_or(|seen| seen.rows == 0) {
@@ -198,7 +198,7 @@ impl<'s> Collector<'s> {
         seen.rows += 1;
         let Some(index) = seen.stream else { return Ok(true) };
         let stream = &mut self.streams[index as usize];
-        if !stream.take(row, zero_ns, may_be_late) {
+        if !stream.take(row, zero_ns, in_order_of_ends) {
             return Ok(false);
         }
         if stream.batch.len() >= BATCH_ROWS {
@@ -208,9 +208,9 @@ impl<'s> Collector<'s> {
     }
 
     #[cold]
-    fn out_of_order(&self, path: &Path, place: Place, row: &Row) -> TraceError {
+    fn out_of_order(&self, path: &Path, place: Place, row: &Row, in_order_of_ends: bool) -> TraceError {
         let stream = self.seen[row.volume as usize].stream.map(|index| &self.streams[index as usize]);
-        let time_ns = row.time_ns();
+        let time_ns = row.order_ns(in_order_of_ends).unwrap_or(row.time_ns());
         let latest_ns = stream.map_or(time_ns, |stream| stream.latest_ns);
         let few = stream.is_none_or(|stream| stream.group_ends.len() < LATE_GROUPS);
         TraceError::OutOfOrder {

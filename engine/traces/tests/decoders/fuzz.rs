@@ -105,4 +105,16 @@ proptest! {
             check(&rows);
         }
     }
+
+    #[test]
+    fn no_line_of_biosnoop_panics(words in proptest::collection::vec(
+        proptest::sample::select(vec![
+            "\n0.5 fio 7 sda R 8 4096 0.50\n", "\n", "0.000001", "-0.5", "fio", "?", "7", "sda", "R", "FWFS", "DS", "N", "8", "-1",
+            "4096", "1048576S", "10485761000.00", "0.50", "-1.000", "99999999999", "18446744073.709551", "18446744073709551615",
+            "TIME(s)", "<unknown>", "1e18", "\u{e4}", "9223372036854775807", "9223372036.854775807",
+        ]), 0..80)) {
+        if let Ok((rows, _)) = decode_text("biosnoop", words.join(" "), &Options::default()) {
+            check(&rows);
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Decoders as a whole: files in, rows out.
 
 mod assembly;
+mod biosnoop;
 mod blkparse;
 mod blktrace;
 mod csv;
