@@ -27,15 +27,21 @@ pub(crate) fn status_of(command: &Command, parameters: &Parameters) -> i32 {
 }
 
 /// Every page that the command touches, in part or whole.
-pub(crate) fn touched_pages(command: &Command) -> Range<u64> {
+pub(crate) fn touched_pages(command: &Command) -> Range<u32> {
     let end_bytes = command.offset_bytes.saturating_add(command.length_bytes);
-    command.offset_bytes / PAGE_BYTES..end_bytes.div_ceil(PAGE_BYTES)
+    page_number(command.offset_bytes / PAGE_BYTES)..page_number(end_bytes.div_ceil(PAGE_BYTES))
 }
 
 /// Every page that the command covers whole: part of a page cannot be given up.
-pub(crate) fn whole_pages(command: &Command) -> Range<u64> {
+pub(crate) fn whole_pages(command: &Command) -> Range<u32> {
     let first = command.offset_bytes.div_ceil(PAGE_BYTES);
-    first..((command.offset_bytes + command.length_bytes) / PAGE_BYTES).max(first)
+    let end = ((command.offset_bytes + command.length_bytes) / PAGE_BYTES).max(first);
+    page_number(first)..page_number(end)
+}
+
+/// Pages of a drive fit; those of a command that reaches beyond it are only counted for the time that refusing it takes.
+fn page_number(page: u64) -> u32 {
+    u32::try_from(page).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -7,14 +7,15 @@ use crate::buffer::WriteBuffer;
 use crate::command::{status_of, touched_pages, whole_pages};
 use crate::events::{Action, Events};
 use crate::firmware::Firmware;
-use crate::mapping::Mapping;
+use crate::ftl::{PageCounters, TranslationLayer};
 use crate::model::Model;
 use crate::nand::Nand;
+use crate::placement::Placement;
 use crate::server::{transfer_ns, Server};
 use serde::Serialize;
 use std::collections::VecDeque;
 use testdrive_core::{Command, Completion, Opcode};
-use write::{AfterBarrier, Barrier, WaitingWrite};
+use write::{AfterBarrier, Barrier, Overhead, WaitingWrite};
 
 /// What the drive's parts did so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -27,8 +28,14 @@ pub struct Counters {
     pub unmapped_pages_read: u64,
     /// Units programmed, or waiting to be, for data of the host.
     pub host_programs: u64,
-    /// Units programmed, or waiting to be, for what reclaiming costs.
-    pub reclaim_programs: u64,
+    /// Units programmed, or waiting to be, for pages that reclaiming moved.
+    pub moved_programs: u64,
+    /// Units programmed, or waiting to be, for parity and what the drive keeps for itself.
+    pub overhead_programs: u64,
+    /// Blocks erased, or waiting to be.
+    pub erases: u64,
+    /// What the translation layer did.
+    pub pages: PageCounters,
     /// Work of trims that was accepted and is not yet done, in firmware time.
     pub trim_owed_ns: i64,
 }
@@ -69,12 +76,12 @@ pub struct SimulatedDrive {
     firmware: Firmware,
     link_in: Server,
     link_out: Server,
-    mapping: Mapping,
+    translation: TranslationLayer,
+    placement: Placement,
     buffer: WriteBuffer,
     waiting_writes: VecDeque<WaitingWrite>,
     barriers: VecDeque<Barrier>,
-    /// Units that reclaiming still has to program, as a fraction of one.
-    reclaim_owed_units: f64,
+    overhead: Overhead,
     nand: Nand,
     completed: VecDeque<Completion>,
     buffered_pages_read: u64,
@@ -85,6 +92,7 @@ impl SimulatedDrive {
     /// A drive of this model, before its first command.
     pub fn new(model: Model) -> SimulatedDrive {
         let parameters = model.parameters();
+        let translation = TranslationLayer::new(parameters);
         SimulatedDrive {
             now_ns: i64::MIN,
             events: Events::default(),
@@ -95,11 +103,12 @@ impl SimulatedDrive {
             firmware: Firmware::new(parameters),
             link_in: Server::default(),
             link_out: Server::default(),
-            mapping: Mapping::new(parameters),
-            buffer: WriteBuffer::new(parameters),
+            placement: Placement::new(parameters),
+            buffer: WriteBuffer::new(parameters.write_buffer_bytes, translation.units()),
+            overhead: Overhead::new(parameters, &translation),
+            translation,
             waiting_writes: VecDeque::new(),
             barriers: VecDeque::new(),
-            reclaim_owed_units: 0.0,
             nand: Nand::new(parameters),
             completed: VecDeque::new(),
             buffered_pages_read: 0,
@@ -120,12 +129,16 @@ impl SimulatedDrive {
 
     /// What the drive's parts did so far.
     pub fn counters(&self) -> Counters {
+        let nand = &self.nand.counters;
         Counters {
-            nand_reads: self.nand.reads,
+            nand_reads: nand.reads,
             buffered_pages_read: self.buffered_pages_read,
             unmapped_pages_read: self.unmapped_pages_read,
-            host_programs: self.nand.host_programs,
-            reclaim_programs: self.nand.reclaim_programs,
+            host_programs: nand.host_programs,
+            moved_programs: nand.moved_programs,
+            overhead_programs: nand.overhead_programs,
+            erases: nand.erases,
+            pages: self.translation.counters(),
             trim_owed_ns: self.firmware.owed_ns(),
         }
     }
@@ -146,6 +159,9 @@ impl SimulatedDrive {
             self.slots.resize(index + 1, None);
         }
         let status = status_of(command, self.model.parameters());
+        if status == 0 && command.opcode.transfers() {
+            self.translation.prefetch((command.offset_bytes / crate::PAGE_BYTES) as u32);
+        }
         let entry = InFlight { command: *command, status, groups_left: 0 };
         assert!(self.slots[index].replace(entry).is_none(), "slot {slot} was submitted while in flight");
         self.in_flight += 1;
@@ -191,8 +207,8 @@ impl SimulatedDrive {
             Action::GroupTransferred(slot) => self.group_transferred(slot),
             Action::WriteArrived(slot) => self.write_arrived(slot),
             Action::MetadataDecoded(slot) => self.metadata_decoded(slot),
-            Action::ChunkTransferred(die) => self.nand.chunk_transferred(now_ns, die, &mut self.events),
-            Action::Programmed(die) => self.programmed(die),
+            Action::UnitTransferred(die) => self.nand.unit_transferred(now_ns, die, &mut self.events),
+            Action::WorkDone(die) => self.work_done(die),
             Action::TrimSlice => {
                 if let Some(next_ns) = self.firmware.work_on_trims(now_ns) {
                     self.events.schedule(next_ns, Action::TrimSlice);
@@ -207,7 +223,7 @@ impl SimulatedDrive {
         self.in_drive += 1;
         let InFlight { command, status, .. } = self.command(slot);
         let pages = touched_pages(&command);
-        let count = pages.end - pages.start;
+        let count = u64::from(pages.end - pages.start);
         let parameters = self.model.parameters();
         let (at_ns, action) = match command.opcode {
             _ if status != 0 => {
@@ -236,11 +252,13 @@ impl SimulatedDrive {
         }
         let pages = touched_pages(&command);
         if command.opcode == Opcode::Trim {
-            if let Some(slice_ns) = self.firmware.owe_for_trim(self.now_ns, pages.end - pages.start) {
+            if let Some(slice_ns) =
+                self.firmware.owe_for_trim(self.now_ns, u64::from(pages.end - pages.start))
+            {
                 self.events.schedule(slice_ns, Action::TrimSlice);
             }
         }
-        self.mapping.unmap(whole_pages(&command));
+        self.translation.unmap(whole_pages(&command));
         self.acknowledge(slot);
     }
 

@@ -16,10 +16,10 @@ pub(crate) enum Action {
     WriteArrived(u32),
     /// The firmware is done with the flush, trim or write-zeroes of this slot.
     MetadataDecoded(u32),
-    /// The channel has moved one chunk of what this die is about to program.
-    ChunkTransferred(u32),
-    /// This die has programmed its unit.
-    Programmed(u32),
+    /// The channel should have moved what this die is about to program.
+    UnitTransferred(u32),
+    /// This die has programmed its unit or erased its block.
+    WorkDone(u32),
     /// It is time for the next slice of the work that trims left behind.
     TrimSlice,
     /// The host sees the completion of this slot.

@@ -173,6 +173,9 @@ impl Model {
     }
 }
 
+/// Names that people use beside those of the parameters.
+const SHORT_NAMES: &[(&str, &str)] = &[("op", "over_provisioning")];
+
 fn table_of(parameters: &Parameters) -> Table {
     Table::try_from(parameters).expect("numbers that came from TOML go into TOML")
 }
@@ -180,8 +183,9 @@ fn table_of(parameters: &Parameters) -> Table {
 /// The parameters with one of them changed; not yet checked.
 fn with_override(parameters: &Parameters, key: &str, text: &str) -> Result<Parameters, ModelError> {
     let mut table = table_of(parameters);
+    let long = SHORT_NAMES.iter().find(|(short, _)| *short == key).map_or(key, |(_, name)| name);
     let known_as = |name: &&String| {
-        name.as_str() == key || Dimension::of(name.as_str()).is_some_and(|(_, short)| short == key)
+        name.as_str() == long || Dimension::of(name.as_str()).is_some_and(|(_, short)| short == key)
     };
     let Some(name) = table.keys().find(known_as).cloned() else {
         let known = table.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -198,7 +202,9 @@ fn with_override(parameters: &Parameters, key: &str, text: &str) -> Result<Param
         (Value::Integer(_), None) => {
             text.parse().map(Value::Integer).map_err(|_| bad("a whole number".into()))?
         }
-        (Value::Float(_), None) => text.parse().map(Value::Float).map_err(|_| bad("a number".into()))?,
+        (Value::Float(_), None) => {
+            number_or_percent(text).map(Value::Float).ok_or_else(|| bad("a number".into()))?
+        }
         (Value::Boolean(_), None) => {
             text.parse().map(Value::Boolean).map_err(|_| bad("true or false".into()))?
         }
@@ -207,6 +213,14 @@ fn with_override(parameters: &Parameters, key: &str, text: &str) -> Result<Param
     table.insert(name, value);
     // What remains to go wrong is a word that is none of a choice, or a number outside its type.
     table.try_into().map_err(|error: toml::de::Error| bad(format!("another value: {}", error.message())))
+}
+
+/// `0.28` or `28%`.
+fn number_or_percent(text: &str) -> Option<f64> {
+    match text.strip_suffix('%') {
+        Some(percent) => percent.trim().parse::<f64>().ok().map(|percent| percent / 100.0),
+        None => text.parse().ok(),
+    }
 }
 
 fn check(parameters: &Parameters) -> Result<(), ModelError> {

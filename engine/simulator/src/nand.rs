@@ -1,13 +1,13 @@
-//! Channels, dies and planes.
+//! Dies and planes.
 //!
-//! A plane reads one NAND page at a time and hands it to the die's channel. A die programs one unit at a time, which its
-//! channel brings in chunks of a NAND page, so that reads of other dies pass between them. Reads may overtake a waiting
-//! program a bounded number of times; one that runs is not suspended.
+//! A plane reads one NAND page at a time and hands it to the die's channel. A die programs one unit or erases one block at a
+//! time. Reads may overtake a waiting program a bounded number of times; one that runs is not suspended.
 
 use crate::buffer::UnitNumber;
+use crate::channel::{Channel, Transfer};
 use crate::events::{Action, Events};
 use crate::parameters::{Parameters, ReadTime};
-use crate::server::{transfer_ns, Server};
+use crate::server::transfer_ns;
 use crate::PAGE_BYTES;
 use std::collections::VecDeque;
 use testdrive_core::SplitMix64;
@@ -20,13 +20,17 @@ struct GroupRead {
     pages: u32,
 }
 
-/// What a die is to program.
+/// What occupies a whole die.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Program {
-    /// A unit of the write buffer.
+pub(crate) enum Work {
+    /// Programs a unit of the write buffer.
     Host(UnitNumber),
-    /// Data that reclaiming moves, or metadata.
-    Reclaim,
+    /// Programs pages that reclaiming moved.
+    Moved,
+    /// Programs parity and what the drive keeps for itself.
+    Overhead,
+    /// Erases a block.
+    Erase,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -37,81 +41,94 @@ struct Plane {
 
 #[derive(Clone, Debug, Default)]
 struct Die {
-    waiting: VecDeque<(u64, Program)>,
-    programming: Option<Program>,
-    chunks_to_transfer: u64,
+    waiting: VecDeque<(u64, Work)>,
+    working: Option<Work>,
+    transfer: Transfer,
     planes_sensing: u32,
     reads_overtaken: u32,
+}
+
+/// What the NAND did, or was told to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NandCounters {
+    pub(crate) reads: u64,
+    pub(crate) host_programs: u64,
+    pub(crate) moved_programs: u64,
+    pub(crate) overhead_programs: u64,
+    pub(crate) erases: u64,
 }
 
 /// All of the NAND.
 #[derive(Clone, Debug)]
 pub(crate) struct Nand {
-    channels: Vec<Server>,
+    channels: Vec<Channel>,
     dies: Vec<Die>,
     planes: Vec<Plane>,
     planes_per_die: u32,
     reads_before_program: u32,
     page_transfer_ns: i64,
     chunk_transfer_ns: i64,
-    chunks_per_unit: u64,
+    unit_transfer_ns: i64,
     read_ns: i64,
     read_spread_ns: i64,
     read_time: ReadTime,
     program_ns: i64,
+    erase_ns: i64,
     arrivals: u64,
-    next_die: u32,
     random: SplitMix64,
-    pub(crate) reads: u64,
-    pub(crate) host_programs: u64,
-    pub(crate) reclaim_programs: u64,
+    pub(crate) counters: NandCounters,
 }
 
 impl Nand {
     pub(crate) fn new(parameters: &Parameters) -> Nand {
         let rate = parameters.channel_bytes_per_s;
+        let chunk_transfer_ns = transfer_ns(parameters.nand_page_bytes, rate);
+        let chunks = parameters.program_unit_bytes / parameters.nand_page_bytes;
         Nand {
-            channels: vec![Server::default(); parameters.channels as usize],
+            channels: vec![Channel::default(); parameters.channels as usize],
             dies: vec![Die::default(); parameters.dies() as usize],
             planes: vec![Plane::default(); parameters.planes() as usize],
             planes_per_die: parameters.planes_per_die,
             reads_before_program: parameters.reads_before_program,
             page_transfer_ns: transfer_ns(PAGE_BYTES, rate),
-            chunk_transfer_ns: transfer_ns(parameters.nand_page_bytes, rate),
-            chunks_per_unit: parameters.program_unit_bytes / parameters.nand_page_bytes,
+            chunk_transfer_ns,
+            unit_transfer_ns: chunk_transfer_ns * chunks as i64,
             read_ns: parameters.nand_read_ns,
             read_spread_ns: parameters.nand_read_spread_ns,
             read_time: parameters.nand_read_time,
             program_ns: parameters.program_ns,
+            erase_ns: parameters.erase_ns,
             arrivals: 0,
-            next_die: 0,
             random: SplitMix64::new(parameters.seed ^ 0x6e61_6e64),
-            reads: 0,
-            host_programs: 0,
-            reclaim_programs: 0,
+            counters: NandCounters::default(),
         }
+    }
+
+    /// How many dies there are.
+    pub(crate) fn dies(&self) -> u32 {
+        self.dies.len() as u32
     }
 
     /// Brings a read of so many pages to a plane.
     #[inline]
     pub(crate) fn read(&mut self, now_ns: i64, plane: u32, slot: u32, pages: u32, events: &mut Events) {
         self.arrivals += 1;
-        self.reads += 1;
+        self.counters.reads += 1;
         self.planes[plane as usize].waiting.push_back(GroupRead { order: self.arrivals, slot, pages });
         self.start_read(now_ns, plane, events);
     }
 
-    /// Brings a program to the next die: units are striped over channels first.
-    pub(crate) fn program(&mut self, now_ns: i64, program: Program, events: &mut Events) {
+    /// Brings a program or an erase to a die.
+    pub(crate) fn work(&mut self, now_ns: i64, die: u32, work: Work, events: &mut Events) {
         self.arrivals += 1;
-        match program {
-            Program::Host(_) => self.host_programs += 1,
-            Program::Reclaim => self.reclaim_programs += 1,
+        match work {
+            Work::Host(_) => self.counters.host_programs += 1,
+            Work::Moved => self.counters.moved_programs += 1,
+            Work::Overhead => self.counters.overhead_programs += 1,
+            Work::Erase => self.counters.erases += 1,
         }
-        let die = self.next_die;
-        self.next_die = (die + 1) % self.dies.len() as u32;
-        self.dies[die as usize].waiting.push_back((self.arrivals, program));
-        self.start_program(now_ns, die, events);
+        self.dies[die as usize].waiting.push_back((self.arrivals, work));
+        self.start_work(now_ns, die, events);
     }
 
     /// The plane has sensed: its page goes to the channel, and the plane to the next read.
@@ -121,31 +138,30 @@ impl Nand {
         let read = self.planes[plane as usize].sensing.take().expect("a plane that sensed was sensing");
         self.dies[die as usize].planes_sensing -= 1;
         let transfer_ns = self.page_transfer_ns * i64::from(read.pages);
-        let done_ns = self.channel_of(die).serve(now_ns, transfer_ns);
+        let chunk_ns = self.chunk_transfer_ns;
+        let done_ns = self.channel_of(die).read(now_ns, transfer_ns, chunk_ns);
         events.schedule(done_ns, Action::GroupTransferred(read.slot));
         self.start_read(now_ns, plane, events);
-        self.start_program(now_ns, die, events);
+        self.start_work(now_ns, die, events);
     }
 
-    /// A chunk is in the die's register: the next one follows, or programming begins.
-    pub(crate) fn chunk_transferred(&mut self, now_ns: i64, die: u32, events: &mut Events) {
-        let state = &mut self.dies[die as usize];
-        state.chunks_to_transfer -= 1;
-        if state.chunks_to_transfer > 0 {
-            self.transfer_chunk(now_ns, die, events);
-        } else {
-            events.schedule(now_ns + self.program_ns, Action::Programmed(die));
+    /// The data of a program should be in the die's register: programming begins, unless reads held it up.
+    pub(crate) fn unit_transferred(&mut self, now_ns: i64, die: u32, events: &mut Events) {
+        let channel = die as usize % self.channels.len();
+        match self.channels[channel].end_program(&mut self.dies[die as usize].transfer) {
+            Some(later_ns) => events.schedule(later_ns, Action::UnitTransferred(die)),
+            None => events.schedule(now_ns + self.program_ns, Action::WorkDone(die)),
         }
     }
 
-    /// The die has programmed; returns what.
-    pub(crate) fn programmed(&mut self, now_ns: i64, die: u32, events: &mut Events) -> Program {
-        let programmed = self.dies[die as usize].programming.take().expect("a die that programmed was at it");
+    /// The die is done; returns with what.
+    pub(crate) fn work_done(&mut self, now_ns: i64, die: u32, events: &mut Events) -> Work {
+        let done = self.dies[die as usize].working.take().expect("a die that is done was at work");
         for plane in die * self.planes_per_die..(die + 1) * self.planes_per_die {
             self.start_read(now_ns, plane, events);
         }
-        self.start_program(now_ns, die, events);
-        programmed
+        self.start_work(now_ns, die, events);
+        done
     }
 
     /// Starts the plane's next read if the plane is idle and the read's turn has come.
@@ -154,7 +170,7 @@ impl Nand {
         let state = &mut self.planes[plane as usize];
         let die = &mut self.dies[(plane / self.planes_per_die) as usize];
         let Some(&read) = state.waiting.front() else { return };
-        if state.sensing.is_some() || die.programming.is_some() {
+        if state.sensing.is_some() || die.working.is_some() {
             return;
         }
         if die.waiting.front().is_some_and(|(order, _)| *order < read.order) {
@@ -169,28 +185,27 @@ impl Nand {
         events.schedule(now_ns + self.draw_read_ns(), Action::Sensed(plane));
     }
 
-    /// Starts the die's next program if nothing runs there. Reads are started before it at every step, so that what still
+    /// Starts the die's next program or erase if nothing runs there. Reads are started before it at every step, so that what still
     /// waits on a plane then may not overtake.
     #[inline]
-    fn start_program(&mut self, now_ns: i64, die: u32, events: &mut Events) {
+    fn start_work(&mut self, now_ns: i64, die: u32, events: &mut Events) {
         let state = &mut self.dies[die as usize];
-        if state.programming.is_some() || state.planes_sensing > 0 {
+        if state.working.is_some() || state.planes_sensing > 0 {
             return;
         }
-        let Some((_, program)) = state.waiting.pop_front() else { return };
-        state.programming = Some(program);
+        let Some((_, work)) = state.waiting.pop_front() else { return };
+        state.working = Some(work);
         state.reads_overtaken = 0;
-        state.chunks_to_transfer = self.chunks_per_unit;
-        self.transfer_chunk(now_ns, die, events);
+        if work == Work::Erase {
+            return events.schedule(now_ns + self.erase_ns, Action::WorkDone(die));
+        }
+        let unit_ns = self.unit_transfer_ns;
+        let (end_ns, transfer) = self.channel_of(die).begin_program(now_ns, unit_ns);
+        self.dies[die as usize].transfer = transfer;
+        events.schedule(end_ns, Action::UnitTransferred(die));
     }
 
-    fn transfer_chunk(&mut self, now_ns: i64, die: u32, events: &mut Events) {
-        let chunk_ns = self.chunk_transfer_ns;
-        let done_ns = self.channel_of(die).serve(now_ns, chunk_ns);
-        events.schedule(done_ns, Action::ChunkTransferred(die));
-    }
-
-    fn channel_of(&mut self, die: u32) -> &mut Server {
+    fn channel_of(&mut self, die: u32) -> &mut Channel {
         let channel = die as usize % self.channels.len();
         &mut self.channels[channel]
     }

@@ -1,5 +1,7 @@
 //! What can be set about a modelled drive, and which values make sense.
 
+mod check;
+
 use crate::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InitialState {
-    /// Nothing: reads touch no NAND, and writes cost `programs_per_new_page`.
+    /// Nothing: reads touch no NAND, and nothing needs reclaiming until the NAND is full.
     Empty,
-    /// Every page was written: the state that preconditioning leaves.
+    /// Every page was written once, in order: reclaiming begins once the over-provisioning is used up.
     Written,
+    /// As long random writing to all of the drive leaves it: reclaiming goes on from the first write.
+    Steady,
 }
 
 /// How the time to read a NAND page is distributed.
@@ -95,11 +99,22 @@ pub struct Parameters {
     /// How many reads may overtake a program that waits for its die; 0 keeps the order of arrival.
     pub reads_before_program: u32,
 
-    /// Pages programmed for each page written where nothing was: 1 plus metadata and parity.
-    pub programs_per_new_page: f64,
-    /// Pages programmed for each page written over another: write amplification and the other costs of reclaiming, in one
-    /// constant for a drive in steady state.
-    pub programs_per_overwritten_page: f64,
+    /// tBERS of one erase block.
+    pub erase_ns: i64,
+    /// What a die erases at a time, over all of its planes.
+    pub erase_block_bytes: u64,
+
+    /// Spare over what the host sees: what garbage collection has beyond the host's data.
+    pub over_provisioning: f64,
+    /// Into how many superblocks the NAND is divided, or as near as whole programming units allow. More or fewer with the same
+    /// over-provisioning change little as long as there are some hundreds.
+    pub superblocks: u32,
+    /// Whether moved pages get superblocks of their own instead of sharing them with what the host writes.
+    pub separate_moved_data: bool,
+    /// Pages programmed for each page of the host: 1 plus parity and metadata.
+    pub programs_per_host_page: f64,
+    /// The same for each page that garbage collection moves, with what it takes to read and to book it.
+    pub programs_per_moved_page: f64,
 
     /// What the drive does with a trim.
     pub trim_mode: TrimMode,
@@ -118,13 +133,6 @@ pub struct Parameters {
     pub seed: u64,
 }
 
-/// Beyond it a wrong unit is likelier than a drive, and sums of times stay far from overflowing.
-const TIME_MAX_NS: i64 = 1_000_000_000_000;
-const CAPACITY_MAX_BYTES: u64 = 64 << 40;
-const RATE_MIN_BYTES_PER_S: u64 = 1_000;
-const PARTS_MAX: u32 = 256;
-const PROGRAMS_PER_PAGE_MAX: f64 = 1000.0;
-
 impl Parameters {
     /// Dies over all channels.
     pub fn dies(&self) -> u32 {
@@ -136,97 +144,13 @@ impl Parameters {
         self.dies() * self.planes_per_die
     }
 
-    /// The first parameter whose value makes no sense, and what would.
-    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
-        self.time_fault().or_else(|| self.size_fault()).or_else(|| self.shape_fault())
+    /// What the host sees, in pages.
+    pub fn pages(&self) -> u32 {
+        (self.capacity_bytes / PAGE_BYTES) as u32
     }
 
-    fn time_fault(&self) -> Option<(&'static str, String)> {
-        let times = [
-            ("firmware_read_ns", self.firmware_read_ns),
-            ("firmware_read_page_ns", self.firmware_read_page_ns),
-            ("firmware_write_ns", self.firmware_write_ns),
-            ("firmware_write_page_ns", self.firmware_write_page_ns),
-            ("firmware_metadata_ns", self.firmware_metadata_ns),
-            ("read_pipeline_ns", self.read_pipeline_ns),
-            ("acknowledge_ns", self.acknowledge_ns),
-            ("nand_read_ns", self.nand_read_ns),
-            ("program_ns", self.program_ns),
-            ("trim_per_range_ns", self.trim_per_range_ns),
-            ("trim_per_page_ns", self.trim_per_page_ns),
-        ];
-        let outside = times.into_iter().find(|(_, time_ns)| !(0..=TIME_MAX_NS).contains(time_ns));
-        if let Some((name, _)) = outside {
-            return Some((name, format!("a time from 0 to {TIME_MAX_NS} ns")));
-        }
-        if !(0..=self.nand_read_ns).contains(&self.nand_read_spread_ns) {
-            return Some(("nand_read_spread_ns", "a time from 0 to nand_read_ns".into()));
-        }
-        // A slice of no length would never finish the work.
-        if !(1..=TIME_MAX_NS).contains(&self.trim_slice_ns) {
-            return Some(("trim_slice_ns", format!("a time from 1 to {TIME_MAX_NS} ns")));
-        }
-        None
-    }
-
-    fn size_fault(&self) -> Option<(&'static str, String)> {
-        let block = self.logical_block_bytes;
-        if !block.is_power_of_two() || !(512..=65536).contains(&block) {
-            return Some(("logical_block_bytes", "a power of two from 512 to 65536".into()));
-        }
-        let capacity = self.capacity_bytes;
-        if capacity == 0 || !capacity.is_multiple_of(block.max(PAGE_BYTES)) || capacity > CAPACITY_MAX_BYTES {
-            let unit = block.max(PAGE_BYTES);
-            return Some(("capacity_bytes", format!("a multiple of {unit} bytes from {unit} to 64TiB")));
-        }
-        for (name, bytes) in
-            [("nand_page_bytes", self.nand_page_bytes), ("program_unit_bytes", self.program_unit_bytes)]
-        {
-            if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES) || bytes > 64 << 20 {
-                return Some((name, "a multiple of 4096 bytes from 4096 to 64MiB".into()));
-            }
-        }
-        if !self.program_unit_bytes.is_multiple_of(self.nand_page_bytes) {
-            return Some(("program_unit_bytes", "a multiple of nand_page_bytes".into()));
-        }
-        let buffer = self.write_buffer_bytes;
-        if buffer < self.program_unit_bytes || !buffer.is_multiple_of(PAGE_BYTES) || buffer > 64 << 30 {
-            let text = "a multiple of 4096 bytes from program_unit_bytes to 64GiB: a unit is gathered there";
-            return Some(("write_buffer_bytes", text.into()));
-        }
-        None
-    }
-
-    fn shape_fault(&self) -> Option<(&'static str, String)> {
-        let parts = [
-            ("channels", self.channels),
-            ("dies_per_channel", self.dies_per_channel),
-            ("planes_per_die", self.planes_per_die),
-        ];
-        if let Some((name, _)) = parts.into_iter().find(|(_, parts)| !(1..=PARTS_MAX).contains(parts)) {
-            return Some((name, format!("a number from 1 to {PARTS_MAX}")));
-        }
-        let rates = [
-            ("host_link_bytes_per_s", self.host_link_bytes_per_s),
-            ("channel_bytes_per_s", self.channel_bytes_per_s),
-        ];
-        if let Some((name, _)) = rates.into_iter().find(|(_, rate)| *rate < RATE_MIN_BYTES_PER_S) {
-            return Some((name, format!("at least {RATE_MIN_BYTES_PER_S} bytes per second")));
-        }
-        let programs = [
-            ("programs_per_new_page", self.programs_per_new_page),
-            ("programs_per_overwritten_page", self.programs_per_overwritten_page),
-        ];
-        let outside = programs.into_iter().find(|(_, count)| !(1.0..=PROGRAMS_PER_PAGE_MAX).contains(count));
-        if let Some((name, _)) = outside {
-            return Some((name, format!("a number from 1 to {PROGRAMS_PER_PAGE_MAX}")));
-        }
-        if !(0.001..=1.0).contains(&self.trim_share) {
-            return Some(("trim_share", "a share from 0.001 to 1".into()));
-        }
-        if self.queue_depth == 0 {
-            return Some(("queue_depth", "at least 1".into()));
-        }
-        None
+    /// Pages that a die programs at a time.
+    pub fn unit_pages(&self) -> u32 {
+        (self.program_unit_bytes / PAGE_BYTES) as u32
     }
 }

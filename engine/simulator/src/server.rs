@@ -25,6 +25,12 @@ impl Server {
         self.free_ns = self.free_ns.max(arrival_ns) + service_ns;
         self.free_ns
     }
+
+    /// When it is free again.
+    #[inline]
+    pub(crate) fn free_ns(&self) -> i64 {
+        self.free_ns
+    }
 }
 
 /// How long a transfer takes, rounded up to a nanosecond.

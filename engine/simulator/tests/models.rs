@@ -71,6 +71,10 @@ fn parameters_are_set_with_a_unit_in_the_value_or_in_the_name() {
     let parameters = model.parameters();
     assert_eq!((parameters.seed, parameters.trim_mode), (7, TrimMode::Free));
     assert!(parameters.power_loss_protection && parameters.trim_share == 0.25);
+    model.set("op", "28%").unwrap();
+    assert_eq!(model.parameters().over_provisioning, 0.28);
+    model.set("over_provisioning", "0.07").unwrap();
+    assert_eq!(model.parameters().over_provisioning, 0.07);
     model.set("nand_read_time", "exponential").unwrap();
     assert_eq!(model.parameters().nand_read_time, ReadTime::Exponential);
 }
@@ -80,9 +84,9 @@ fn values_that_make_sense_only_together_are_set_together() {
     // The buffer of the model is smaller than such a unit, so that neither order of single steps would do for both ways.
     let mut model = model();
     assert!(model.set("program_unit", "8MiB").is_err());
-    model.set_all([("program_unit", "8MiB"), ("write_buffer", "32MiB")]).unwrap();
+    model.set_all([("program_unit", "8MiB"), ("write_buffer", "32MiB"), ("erase_block", "1GiB")]).unwrap();
     assert!(model.set("write_buffer", "4MiB").is_err());
-    model.set_all([("write_buffer", "4MiB"), ("program_unit", "64KiB")]).unwrap();
+    model.set_all([("write_buffer", "4MiB"), ("program_unit", "64KiB"), ("erase_block", "8MiB")]).unwrap();
     assert_eq!(model, self::model());
 }
 
@@ -113,7 +117,11 @@ fn a_value_that_makes_no_sense_is_named_with_what_would() {
         ("write_buffer", "4KiB", "program_unit_bytes"),
         ("program_unit", "20KiB", "multiple of nand_page_bytes"),
         ("logical_block", "1000B", "power of two"),
-        ("programs_per_new_page", "0.5", "from 1 to 1000"),
+        ("programs_per_host_page", "0.5", "from 1 to 1000"),
+        ("over_provisioning", "0%", "such as 0.07 or 7%"),
+        ("op", "lots", "a number"),
+        ("superblocks", "1", "from 8"),
+        ("capacity", "9TiB", "to 8TiB"),
         ("host_link", "1B", "MB/s"),
     ] {
         let message = refusal(key, value);

@@ -2,9 +2,9 @@
 
 mod common;
 
-use common::{assert_close, command, drain, idle_model, latency_alone_ns};
+use common::{assert_close, command, drain, idle_model, latency_alone_ns, random_4k};
 use testdrive_core::{Opcode, KIB, MIB};
-use testdrive_simulator::SimulatedDrive;
+use testdrive_simulator::{closed_form_write_amplification, SimulatedDrive};
 
 const TRIM_COUNT: u32 = 3_000;
 const TRIM_BYTES: u64 = 2 * MIB;
@@ -97,14 +97,24 @@ fn trimmed_and_never_written_pages_are_read_without_nand() {
     }
 }
 
+/// Trimmed pages are spare: with a share t of the drive trimmed and left so, the ratio of NAND to data grows to a / (1 - t).
 #[test]
-fn writing_what_was_trimmed_costs_no_reclaiming() {
-    let model = idle_model(&[("programs_per_overwritten_page", "4")]);
-    let unit_bytes = model.parameters().program_unit_bytes;
+fn trimmed_pages_add_to_the_over_provisioning() {
+    let model =
+        idle_model(&[("capacity", "4GiB"), ("op", "7%"), ("initial_state", "steady"), ("program", "1us")]);
     let mut drive = SimulatedDrive::new(model);
-    latency_alone_ns(&mut drive, 0, &command(Opcode::Write, 0, unit_bytes));
-    assert_eq!(drive.counters().reclaim_programs, 3);
-    latency_alone_ns(&mut drive, 1 << 30, &command(Opcode::Trim, 0, unit_bytes));
-    latency_alone_ns(&mut drive, 2 << 30, &command(Opcode::Write, 0, unit_bytes));
-    assert_eq!((drive.counters().reclaim_programs, drive.counters().host_programs), (3, 2));
+    let kept_bytes = (4_u64 << 30) / 5 * 4 / (4 * KIB) * 4 * KIB;
+    latency_alone_ns(&mut drive, 0, &command(Opcode::Trim, kept_bytes, (4 << 30) - kept_bytes));
+    let mut next = random_4k(Opcode::Write, kept_bytes, 1);
+    let (mut now_ns, mut before) = (1_000_000_000, drive.counters().pages);
+    for index in 0..6_000_000 {
+        if index == 3_000_000 {
+            before = drive.counters().pages;
+        }
+        latency_alone_ns(&mut drive, now_ns, &next());
+        now_ns += 1_000;
+    }
+    let measured = drive.counters().pages.since(&before).write_amplification();
+    let expected = closed_form_write_amplification(1.07 / 0.8);
+    assert_close("write amplification", measured * 1e3, expected * 1e3, 0.015);
 }

@@ -50,13 +50,38 @@ fn a_burst_lasts_for_the_buffer_over_what_comes_in_less_what_goes_out() {
 
 #[test]
 fn writes_settle_at_what_the_dies_program() {
-    let model = small_units(&[("programs_per_overwritten_page", "3")]);
+    for (overrides, programs_per_page) in [
+        (&[("programs_per_host_page", "3")][..], 3.0),
+        // Reclaiming at 28 % from the first write on, and parity for what it moves.
+        (&[("initial_state", "steady"), ("op", "28%")][..], 2.48),
+        (
+            &[("initial_state", "steady"), ("op", "28%"), ("programs_per_moved_page", "1.5")][..],
+            1.0 + 1.48 * 1.5,
+        ),
+    ] {
+        let mut model = small_units(overrides);
+        model.set("capacity", "8GiB").unwrap();
+        let next = random_4k(Opcode::Write, model.parameters().capacity_bytes, 1);
+        let mut drive = SimulatedDrive::new(model);
+        let measured = closed_loop(&mut drive, 32, 5_000, 200_000, next);
+        assert_close("random writes", measured.ios_per_s, 16.0 * 4.0 / 1e-3 / programs_per_page, 0.015);
+        let counters = drive.counters();
+        let programs = counters.host_programs + counters.moved_programs + counters.overhead_programs;
+        let expected = programs_per_page * counters.host_programs as f64;
+        assert_close("programs", programs as f64, expected, 0.015);
+    }
+}
+
+#[test]
+fn erases_take_their_share_of_the_dies() {
+    // A block of 64 units of 1 ms, erased in 16 ms for every one that is written.
+    let mut model = small_units(&[("initial_state", "steady"), ("erase", "16ms")]);
+    model.set_all([("erase_block", "1MiB"), ("capacity", "8GiB"), ("op", "28%")]).unwrap();
     let next = random_4k(Opcode::Write, model.parameters().capacity_bytes, 1);
     let mut drive = SimulatedDrive::new(model);
-    let measured = closed_loop(&mut drive, 32, 5_000, 50_000, next);
-    assert_close("random writes", measured.ios_per_s, 16.0 * 4.0 / 1e-3 / 3.0, 0.01);
-    let counters = drive.counters();
-    assert_close("programs", counters.reclaim_programs as f64, 2.0 * counters.host_programs as f64, 0.01);
+    let measured = closed_loop(&mut drive, 32, 5_000, 200_000, next);
+    let per_page_s = 2.48 * (1e-3 + 16e-3 / 64.0) / (16.0 * 4.0);
+    assert_close("random writes", measured.ios_per_s, 1.0 / per_page_s, 0.02);
 }
 
 #[test]

@@ -5,34 +5,50 @@ use crate::command::touched_pages;
 use crate::events::Action;
 use crate::server::transfer_ns;
 
+/// Pages of a read that lie in one NAND page.
+struct Group {
+    nand_page: u32,
+    place: u32,
+    pages: u32,
+}
+
 impl SimulatedDrive {
     /// Sends each NAND page that a read touches to its plane; what is in DRAM or holds nothing needs none.
     pub(super) fn read(&mut self, slot: u32) {
-        let mut pages = touched_pages(&self.command(slot).command);
         let mut groups = 0;
-        while pages.start < pages.end {
-            let nand_page = self.mapping.nand_page_of(pages.start);
-            let mut wanted = 0;
-            while pages.start < pages.end && self.mapping.nand_page_of(pages.start) == nand_page {
-                if self.buffer.holds(pages.start) {
-                    self.buffered_pages_read += 1;
-                } else if self.mapping.is_mapped(pages.start) {
-                    wanted += 1;
-                } else {
-                    self.unmapped_pages_read += 1;
-                }
-                pages.start += 1;
+        let mut group: Option<Group> = None;
+        for page in touched_pages(&self.command(slot).command) {
+            let Some(place) = self.translation.slot_of(page) else {
+                self.unmapped_pages_read += 1;
+                continue;
+            };
+            if self.buffer.holds(self.translation.unit_of(place)) {
+                self.buffered_pages_read += 1;
+                continue;
             }
-            if wanted > 0 {
-                groups += 1;
-                let plane = self.mapping.plane_of(nand_page);
-                self.nand.read(self.now_ns, plane, slot, wanted, &mut self.events);
+            let nand_page = self.placement.nand_page_of(place);
+            match &mut group {
+                Some(group) if group.nand_page == nand_page => group.pages += 1,
+                _ => {
+                    groups += u32::from(group.is_some());
+                    self.read_group(slot, group.replace(Group { nand_page, place, pages: 1 }));
+                }
             }
         }
+        groups += u32::from(group.is_some());
+        self.read_group(slot, group);
         if groups == 0 {
             self.return_data(slot);
         } else {
             self.command_mut(slot).groups_left = groups;
+        }
+    }
+
+    #[inline]
+    fn read_group(&mut self, slot: u32, group: Option<Group>) {
+        if let Some(Group { place, pages, .. }) = group {
+            let plane = self.placement.plane_of(place);
+            self.nand.read(self.now_ns, plane, slot, pages, &mut self.events);
         }
     }
 

@@ -2,8 +2,9 @@
 
 use super::SimulatedDrive;
 use crate::command::touched_pages;
-use crate::nand::Program;
-use crate::PAGE_BYTES;
+use crate::ftl::{ReclaimStep, TranslationLayer};
+use crate::nand::Work;
+use crate::parameters::Parameters;
 use std::ops::Range;
 use testdrive_core::Flags;
 
@@ -11,7 +12,7 @@ use testdrive_core::Flags;
 #[derive(Clone, Debug)]
 pub(super) struct WaitingWrite {
     slot: u32,
-    pages: Range<u64>,
+    pages: Range<u32>,
 }
 
 /// A command that waits until so many units were programmed without a gap.
@@ -61,16 +62,14 @@ impl SimulatedDrive {
         }
     }
 
-    fn buffer_page(&mut self, page: u64) {
-        let parameters = self.model.parameters();
-        let programs = if self.mapping.map(page) {
-            parameters.programs_per_overwritten_page
-        } else {
-            parameters.programs_per_new_page
-        };
-        self.reclaim_owed_units +=
-            (programs - 1.0) * PAGE_BYTES as f64 / parameters.program_unit_bytes as f64;
-        if self.buffer.take_in(page) {
+    #[inline]
+    fn buffer_page(&mut self, page: u32) {
+        let full = self.translation.write(page);
+        self.buffer.take_in();
+        if let Some(unit) = self.translation.open_host_unit() {
+            self.buffer.gather(unit);
+        }
+        if full {
             self.program_unit();
         }
     }
@@ -83,18 +82,32 @@ impl SimulatedDrive {
         }
     }
 
-    /// Sends what the buffer has gathered to the NAND, behind what reclaiming has to program first to make room for it.
+    /// Sends what was gathered to the NAND, behind what reclaiming has to program first to make room for it.
     fn program_unit(&mut self) {
-        let Some(unit) = self.buffer.close_unit() else { return };
-        while self.reclaim_owed_units >= 1.0 {
-            self.reclaim_owed_units -= 1.0;
-            self.nand.program(self.now_ns, Program::Reclaim, &mut self.events);
+        let Some(closed) = self.translation.close_unit() else { return };
+        let (nand, events) = (&mut self.nand, &mut self.events);
+        for step in self.translation.steps() {
+            match step {
+                ReclaimStep::Program(moved) => {
+                    nand.work(self.now_ns, self.placement.die_of(moved.unit), Work::Moved, events);
+                    self.overhead.owe_for_moved();
+                }
+                ReclaimStep::Erase => self.overhead.owe_for_erase(),
+            }
         }
-        self.nand.program(self.now_ns, Program::Host(unit), &mut self.events);
+        self.overhead.owe_for_host();
+        if let Some(die) = self.overhead.next_erase(nand.dies()) {
+            nand.work(self.now_ns, die, Work::Erase, events);
+        }
+        while let Some(die) = self.overhead.next_program(nand.dies()) {
+            nand.work(self.now_ns, die, Work::Overhead, events);
+        }
+        let number = self.buffer.close_unit(closed.unit, closed.pages);
+        nand.work(self.now_ns, self.placement.die_of(closed.unit), Work::Host(number), events);
     }
 
-    pub(super) fn programmed(&mut self, die: u32) {
-        let Program::Host(unit) = self.nand.programmed(self.now_ns, die, &mut self.events) else { return };
+    pub(super) fn work_done(&mut self, die: u32) {
+        let Work::Host(unit) = self.nand.work_done(self.now_ns, die, &mut self.events) else { return };
         self.buffer.programmed(unit);
         while let Some(barrier) = self.barriers.front().copied() {
             if barrier.units > self.buffer.durable_units() {
@@ -126,5 +139,67 @@ impl SimulatedDrive {
             AfterBarrier::Acknowledge => self.acknowledge(slot),
             AfterBarrier::Write => self.buffer_write(slot),
         }
+    }
+}
+
+/// One, in the fractions of a unit or a block in which overhead is kept.
+const WHOLE: u64 = 1 << 32;
+
+/// What the NAND has to do beyond pages: programs of parity and of the drive's own tables, and erases.
+///
+/// Both are kept as fractions, so that they come as often as they should on a drive of any size: a superblock of a drive that
+/// is scaled down is smaller than the blocks that it stands for.
+#[derive(Clone, Debug)]
+pub(super) struct Overhead {
+    per_host_unit: u64,
+    per_moved_unit: u64,
+    blocks_per_superblock: u64,
+    owed_units: u64,
+    owed_blocks: u64,
+    next_die: u32,
+}
+
+impl Overhead {
+    pub(super) fn new(parameters: &Parameters, translation: &TranslationLayer) -> Overhead {
+        let fraction = |programs: f64| ((programs - 1.0) * WHOLE as f64).round() as u64;
+        let block_units = parameters.erase_block_bytes / parameters.program_unit_bytes;
+        Overhead {
+            per_host_unit: fraction(parameters.programs_per_host_page),
+            per_moved_unit: fraction(parameters.programs_per_moved_page),
+            blocks_per_superblock: u64::from(translation.superblock_units()) * WHOLE / block_units,
+            owed_units: 0,
+            owed_blocks: 0,
+            next_die: 0,
+        }
+    }
+
+    fn owe_for_host(&mut self) {
+        self.owed_units += self.per_host_unit;
+    }
+
+    fn owe_for_moved(&mut self) {
+        self.owed_units += self.per_moved_unit;
+    }
+
+    fn owe_for_erase(&mut self) {
+        self.owed_blocks += self.blocks_per_superblock;
+    }
+
+    /// The die that is to erase a block next, asked once for each unit of the host, so that erases do not come all at once.
+    fn next_erase(&mut self, dies: u32) -> Option<u32> {
+        self.owed_blocks = self.owed_blocks.checked_sub(WHOLE)?;
+        Some(self.take_turn(dies))
+    }
+
+    /// The die that is to program overhead next, if any is due.
+    fn next_program(&mut self, dies: u32) -> Option<u32> {
+        self.owed_units = self.owed_units.checked_sub(WHOLE)?;
+        Some(self.take_turn(dies))
+    }
+
+    fn take_turn(&mut self, dies: u32) -> u32 {
+        let die = self.next_die;
+        self.next_die = (die + 1) % dies;
+        die
     }
 }

@@ -29,8 +29,13 @@ pub fn idle_model(overrides: &[(&str, &str)]) -> Model {
     ];
     model.set_all(zero.map(|key| (key, "0ns"))).unwrap();
     let fast = [("host_link", "1000000GB/s"), ("channel", "1000000GB/s")];
-    let rest =
-        [("nand_read_time", "fixed"), ("programs_per_new_page", "1"), ("programs_per_overwritten_page", "1")];
+    let rest = [
+        ("nand_read_time", "fixed"),
+        ("programs_per_host_page", "1"),
+        ("programs_per_moved_page", "1"),
+        ("erase", "0ns"),
+        ("initial_state", "written"),
+    ];
     model.set_all(fast.into_iter().chain(rest).chain(overrides.iter().copied())).unwrap();
     model
 }

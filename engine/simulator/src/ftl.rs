@@ -1,0 +1,293 @@
+//! The translation layer: pages go where there is room, and what is overwritten is reclaimed.
+//!
+//! A page-mapped layer with greedy garbage collection. It knows no time: it says which units are programmed and what is erased,
+//! and the drive lets that take its time. Reclaiming is paced: for each page that the host writes, so many pages are moved
+//! that the victim is empty when the superblock in front is full.
+
+mod frontier;
+mod geometry;
+mod initial;
+mod lazy_array;
+mod map;
+mod permutation;
+mod reclaim;
+mod superblocks;
+
+pub use frontier::ClosedUnit;
+pub(crate) use geometry::Divisor;
+pub use initial::closed_form_write_amplification;
+pub(crate) use map::ENTRIES_MAX;
+
+use crate::parameters::Parameters;
+use frontier::{Frontier, OpenUnit};
+use geometry::Geometry;
+use map::PageMap;
+use reclaim::Victim;
+use serde::Serialize;
+use std::ops::Range;
+use superblocks::Superblocks;
+
+/// What reclaiming asks of the NAND.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReclaimStep {
+    /// A unit of moved pages was gathered: it is to be programmed.
+    Program(ClosedUnit),
+    /// A superblock was emptied: it is to be erased.
+    Erase,
+}
+
+/// What a translation layer did so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PageCounters {
+    /// Pages that the host wrote.
+    pub host_pages: u64,
+    /// Valid pages that reclaiming moved.
+    pub moved_pages: u64,
+    /// Superblocks emptied.
+    pub reclaimed_superblocks: u64,
+    /// Pages left unused in units that were programmed before they were full.
+    pub unused_pages: u64,
+}
+
+impl PageCounters {
+    /// Pages programmed for each page that the host wrote; 1 before the first.
+    pub fn write_amplification(&self) -> f64 {
+        match self.host_pages {
+            0 => 1.0,
+            host => (host + self.moved_pages) as f64 / host as f64,
+        }
+    }
+
+    /// What was done since `before`.
+    #[must_use]
+    pub fn since(&self, before: &PageCounters) -> PageCounters {
+        PageCounters {
+            host_pages: self.host_pages - before.host_pages,
+            moved_pages: self.moved_pages - before.moved_pages,
+            reclaimed_superblocks: self.reclaimed_superblocks - before.reclaimed_superblocks,
+            unused_pages: self.unused_pages - before.unused_pages,
+        }
+    }
+}
+
+/// The translation layer of a drive, without time.
+///
+/// On its own it is for questions that need none, such as write amplification: write pages, close each unit that is full.
+#[derive(Clone, Debug)]
+pub struct TranslationLayer {
+    geometry: Geometry,
+    map: PageMap,
+    superblocks: Superblocks,
+    host_frontier: Frontier,
+    /// Of moved pages, where they are kept apart from the host's.
+    moved_frontier: Option<Frontier>,
+    host_unit: OpenUnit,
+    moved_unit: OpenUnit,
+    victim: Option<Victim>,
+    mapped_pages: u64,
+    steps: Vec<ReclaimStep>,
+    counters: PageCounters,
+}
+
+/// Who writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Writer {
+    Host,
+    Reclaim,
+}
+
+impl TranslationLayer {
+    /// The layer of a drive with these parameters, in its initial state.
+    pub fn new(parameters: &Parameters) -> TranslationLayer {
+        let geometry = Geometry::new(parameters);
+        let map = PageMap::new(parameters, &geometry);
+        let superblocks = Superblocks::new(&geometry, map.initial());
+        TranslationLayer {
+            mapped_pages: superblocks.all_valid(),
+            geometry,
+            map,
+            superblocks,
+            host_frontier: Frontier::default(),
+            moved_frontier: parameters.separate_moved_data.then(Frontier::default),
+            host_unit: OpenUnit::default(),
+            moved_unit: OpenUnit::default(),
+            victim: None,
+            steps: Vec::new(),
+            counters: PageCounters::default(),
+        }
+    }
+
+    /// What the host sees, in pages.
+    pub fn user_pages(&self) -> u32 {
+        self.geometry.user_pages
+    }
+
+    /// Slots over what the host sees, over all superblocks but those that reclaiming works with.
+    pub fn physical_ratio(&self) -> f64 {
+        let Geometry { data_superblocks, superblock_pages, user_pages, .. } = self.geometry;
+        f64::from(data_superblocks) * f64::from(superblock_pages) / f64::from(user_pages)
+    }
+
+    /// Units over all superblocks.
+    pub(crate) fn units(&self) -> usize {
+        self.geometry.superblocks as usize * self.geometry.superblock_units as usize
+    }
+
+    /// Units of a superblock.
+    pub(crate) fn superblock_units(&self) -> u32 {
+        self.geometry.superblock_units
+    }
+
+    /// What was done so far.
+    pub fn counters(&self) -> PageCounters {
+        self.counters
+    }
+
+    /// Pages that hold data.
+    pub fn mapped_pages(&self) -> u64 {
+        self.mapped_pages
+    }
+
+    /// Whether a page holds data.
+    pub fn is_mapped(&self, page: u32) -> bool {
+        self.map.slot_of(page).is_some()
+    }
+
+    /// Where a page's data lies.
+    #[inline]
+    pub(crate) fn slot_of(&self, page: u32) -> Option<u32> {
+        self.map.slot_of(page)
+    }
+
+    /// The unit of a slot.
+    #[inline]
+    pub(crate) fn unit_of(&self, slot: u32) -> u32 {
+        self.geometry.unit_of(slot)
+    }
+
+    /// Says that a page will be written or read soon: its entry is then at hand.
+    #[inline]
+    pub fn prefetch(&self, page: u32) {
+        self.map.prefetch_page(page);
+    }
+
+    /// Takes a page of the host into the unit that is being gathered; true where that fills it, and it is to be closed.
+    ///
+    /// # Panics
+    /// When the page is beyond what the host sees.
+    #[inline]
+    pub fn write(&mut self, page: u32) -> bool {
+        // First of all, since to open a unit may move the page's old data.
+        let first_slot = match self.host_unit.first_slot {
+            Some(slot) => slot,
+            None => self.open_unit(Writer::Host),
+        };
+        match self.map.slot_of(page) {
+            Some(slot) => self.superblocks.remove_valid(self.geometry.superblock_of(slot), 1),
+            None => self.mapped_pages += 1,
+        }
+        self.counters.host_pages += 1;
+        self.map.place(page, first_slot + self.host_unit.pages);
+        self.superblocks.add_valid(self.geometry.superblock_of(first_slot), 1);
+        self.host_unit.pages += 1;
+        self.host_unit.pages == self.geometry.unit_pages
+    }
+
+    /// The unit that is being gathered for the host, if one is.
+    #[inline]
+    pub(crate) fn open_host_unit(&self) -> Option<u32> {
+        self.host_unit.first_slot.map(|slot| self.geometry.unit_of(slot))
+    }
+
+    /// Closes the host's unit, full or not, and reclaims as much as that asks for; `None` where nothing was gathered.
+    ///
+    /// What reclaiming did is in [`TranslationLayer::steps`], to be done before the unit is programmed.
+    pub fn close_unit(&mut self) -> Option<ClosedUnit> {
+        let closed = self.close(Writer::Host)?;
+        self.reclaim_for(closed.pages);
+        Some(closed)
+    }
+
+    /// What reclaiming asks of the NAND next, in order.
+    pub fn steps(&mut self) -> std::vec::Drain<'_, ReclaimStep> {
+        self.steps.drain(..)
+    }
+
+    /// Lets pages hold nothing; returns how many of them held data.
+    ///
+    /// # Panics
+    /// When they reach beyond what the host sees.
+    pub fn unmap(&mut self, pages: Range<u32>) -> u64 {
+        assert!(pages.end <= self.geometry.user_pages, "pages {pages:?} of {}", self.geometry.user_pages);
+        let before = self.mapped_pages;
+        for page in pages {
+            if let Some(slot) = self.map.slot_of(page) {
+                self.superblocks.remove_valid(self.geometry.superblock_of(slot), 1);
+                self.map.forget(page);
+                self.mapped_pages -= 1;
+            }
+        }
+        before - self.mapped_pages
+    }
+
+    /// Valid pages over all superblocks: by the law of conservation the same as [`TranslationLayer::mapped_pages`].
+    pub fn valid_pages(&self) -> u64 {
+        self.superblocks.all_valid()
+    }
+
+    fn open_unit(&mut self, writer: Writer) -> u32 {
+        let slot = self.next_unit(writer).unwrap_or_else(|| self.open_superblock(writer));
+        *self.unit(writer) = OpenUnit { first_slot: Some(slot), pages: 0 };
+        slot
+    }
+
+    /// Goes on in an empty superblock; returns the first slot of its first unit.
+    fn open_superblock(&mut self, writer: Writer) -> u32 {
+        if writer == Writer::Host {
+            self.make_room();
+            // Reclaiming may have opened one for both of them.
+            if let Some(slot) = self.next_unit(writer) {
+                return slot;
+            }
+        }
+        let superblock = self.superblocks.open();
+        if writer == Writer::Host {
+            self.choose_victim();
+        }
+        self.frontier(writer).go_on_in(superblock);
+        self.next_unit(writer).expect("a superblock has units")
+    }
+
+    fn next_unit(&mut self, writer: Writer) -> Option<u32> {
+        let geometry = self.geometry;
+        self.frontier(writer).next_unit(&geometry)
+    }
+
+    fn frontier(&mut self, writer: Writer) -> &mut Frontier {
+        match (&mut self.moved_frontier, writer) {
+            (Some(frontier), Writer::Reclaim) => frontier,
+            _ => &mut self.host_frontier,
+        }
+    }
+
+    fn unit(&mut self, writer: Writer) -> &mut OpenUnit {
+        match writer {
+            Writer::Host => &mut self.host_unit,
+            Writer::Reclaim => &mut self.moved_unit,
+        }
+    }
+
+    fn close(&mut self, writer: Writer) -> Option<ClosedUnit> {
+        let OpenUnit { first_slot, pages } = std::mem::take(self.unit(writer));
+        let first_slot = first_slot?;
+        for unused in pages..self.geometry.unit_pages {
+            self.map.leave_unused(first_slot + unused);
+            self.counters.unused_pages += 1;
+        }
+        self.superblocks.close_unit(self.geometry.superblock_of(first_slot));
+        Some(ClosedUnit { unit: self.geometry.unit_of(first_slot), pages })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! Where data is written next: the open superblock, and in it the units that are being gathered.
+
+use super::geometry::Geometry;
+
+/// A superblock that is being filled, unit by unit.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Frontier {
+    /// None before the first unit.
+    superblock: Option<u32>,
+    units_given: u32,
+}
+
+impl Frontier {
+    /// The first slot of the next unit, or `None` where a new superblock is needed.
+    pub(crate) fn next_unit(&mut self, geometry: &Geometry) -> Option<u32> {
+        let superblock = self.superblock.filter(|_| self.units_given < geometry.superblock_units)?;
+        let slot = superblock * geometry.superblock_pages + self.units_given * geometry.unit_pages;
+        self.units_given += 1;
+        Some(slot)
+    }
+
+    /// Goes on in another superblock.
+    pub(crate) fn go_on_in(&mut self, superblock: u32) {
+        *self = Frontier { superblock: Some(superblock), units_given: 0 };
+    }
+}
+
+/// A unit that is being gathered, while it has a first slot.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OpenUnit {
+    pub(crate) first_slot: Option<u32>,
+    pub(crate) pages: u32,
+}
+
+/// A unit that is gathered: to be programmed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClosedUnit {
+    /// Its place, counted over all superblocks.
+    pub unit: u32,
+    /// Pages in it; the rest of it is left unused.
+    pub pages: u32,
+}

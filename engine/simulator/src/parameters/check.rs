@@ -1,0 +1,132 @@
+//! Which values of parameters make sense.
+
+use super::Parameters;
+use crate::ftl::ENTRIES_MAX;
+use crate::PAGE_BYTES;
+
+/// Beyond it a wrong unit is likelier than a drive, and sums of times stay far from overflowing.
+const TIME_MAX_NS: i64 = 1_000_000_000_000;
+const RATE_MIN_BYTES_PER_S: u64 = 1_000;
+const PARTS_MAX: u32 = 256;
+const PROGRAMS_PER_PAGE_MAX: f64 = 1000.0;
+/// Half of what the mapping's numbers can name: the rest is for over-provisioning.
+const CAPACITY_MAX_BYTES: u64 = 8 << 40;
+const SPARE_MIN: f64 = 0.005;
+const SPARE_MAX: f64 = 0.9;
+const SUPERBLOCKS_MIN: u32 = 8;
+const SUPERBLOCKS_MAX: u32 = 1 << 20;
+const _: () =
+    assert!((CAPACITY_MAX_BYTES / PAGE_BYTES) as f64 * (1.0 + SPARE_MAX) * 1.02 < ENTRIES_MAX as f64);
+
+impl Parameters {
+    /// The first parameter whose value makes no sense, and what would.
+    pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
+        self.time_fault().or_else(|| self.size_fault()).or_else(|| self.shape_fault())
+    }
+
+    fn time_fault(&self) -> Option<(&'static str, String)> {
+        let times = [
+            ("firmware_read_ns", self.firmware_read_ns),
+            ("firmware_read_page_ns", self.firmware_read_page_ns),
+            ("firmware_write_ns", self.firmware_write_ns),
+            ("firmware_write_page_ns", self.firmware_write_page_ns),
+            ("firmware_metadata_ns", self.firmware_metadata_ns),
+            ("read_pipeline_ns", self.read_pipeline_ns),
+            ("acknowledge_ns", self.acknowledge_ns),
+            ("nand_read_ns", self.nand_read_ns),
+            ("program_ns", self.program_ns),
+            ("erase_ns", self.erase_ns),
+            ("trim_per_range_ns", self.trim_per_range_ns),
+            ("trim_per_page_ns", self.trim_per_page_ns),
+        ];
+        let outside = times.into_iter().find(|(_, time_ns)| !(0..=TIME_MAX_NS).contains(time_ns));
+        if let Some((name, _)) = outside {
+            return Some((name, format!("a time from 0 to {TIME_MAX_NS} ns")));
+        }
+        if !(0..=self.nand_read_ns).contains(&self.nand_read_spread_ns) {
+            return Some(("nand_read_spread_ns", "a time from 0 to nand_read_ns".into()));
+        }
+        // A slice of no length would never finish the work.
+        if !(1..=TIME_MAX_NS).contains(&self.trim_slice_ns) {
+            return Some(("trim_slice_ns", format!("a time from 1 to {TIME_MAX_NS} ns")));
+        }
+        None
+    }
+
+    fn size_fault(&self) -> Option<(&'static str, String)> {
+        let block = self.logical_block_bytes;
+        if !block.is_power_of_two() || !(512..=65536).contains(&block) {
+            return Some(("logical_block_bytes", "a power of two from 512 to 65536".into()));
+        }
+        let capacity = self.capacity_bytes;
+        let unit = block.max(PAGE_BYTES);
+        if capacity == 0 || !capacity.is_multiple_of(unit) || capacity > CAPACITY_MAX_BYTES {
+            return Some(("capacity_bytes", format!("a multiple of {unit} bytes from {unit} to 8TiB")));
+        }
+        for (name, bytes) in
+            [("nand_page_bytes", self.nand_page_bytes), ("program_unit_bytes", self.program_unit_bytes)]
+        {
+            if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES) || bytes > 64 << 20 {
+                return Some((name, "a multiple of 4096 bytes from 4096 to 64MiB".into()));
+            }
+        }
+        if !self.program_unit_bytes.is_multiple_of(self.nand_page_bytes) {
+            return Some(("program_unit_bytes", "a multiple of nand_page_bytes".into()));
+        }
+        let block = self.erase_block_bytes;
+        if block < self.program_unit_bytes
+            || !block.is_multiple_of(self.program_unit_bytes)
+            || block > 4 << 30
+        {
+            return Some(("erase_block_bytes", "a multiple of program_unit_bytes to 4GiB".into()));
+        }
+        let buffer = self.write_buffer_bytes;
+        if buffer < self.program_unit_bytes || !buffer.is_multiple_of(PAGE_BYTES) || buffer > 64 << 30 {
+            let text = "a multiple of 4096 bytes from program_unit_bytes to 64GiB: a unit is gathered there";
+            return Some(("write_buffer_bytes", text.into()));
+        }
+        None
+    }
+
+    fn shape_fault(&self) -> Option<(&'static str, String)> {
+        let parts = [
+            ("channels", self.channels),
+            ("dies_per_channel", self.dies_per_channel),
+            ("planes_per_die", self.planes_per_die),
+        ];
+        if let Some((name, _)) = parts.into_iter().find(|(_, parts)| !(1..=PARTS_MAX).contains(parts)) {
+            return Some((name, format!("a number from 1 to {PARTS_MAX}")));
+        }
+        let rates = [
+            ("host_link_bytes_per_s", self.host_link_bytes_per_s),
+            ("channel_bytes_per_s", self.channel_bytes_per_s),
+        ];
+        if let Some((name, _)) = rates.into_iter().find(|(_, rate)| *rate < RATE_MIN_BYTES_PER_S) {
+            return Some((name, format!("at least {RATE_MIN_BYTES_PER_S} bytes per second")));
+        }
+        let programs = [
+            ("programs_per_host_page", self.programs_per_host_page),
+            ("programs_per_moved_page", self.programs_per_moved_page),
+        ];
+        let outside = programs.into_iter().find(|(_, count)| !(1.0..=PROGRAMS_PER_PAGE_MAX).contains(count));
+        if let Some((name, _)) = outside {
+            return Some((name, format!("a number from 1 to {PROGRAMS_PER_PAGE_MAX}")));
+        }
+        if !(0.001..=1.0).contains(&self.trim_share) {
+            return Some(("trim_share", "a share from 0.001 to 1".into()));
+        }
+        if !(SPARE_MIN..=SPARE_MAX).contains(&self.over_provisioning) {
+            return Some((
+                "over_provisioning",
+                format!("a share from {SPARE_MIN} to {SPARE_MAX}, such as 0.07 or 7%"),
+            ));
+        }
+        if !(SUPERBLOCKS_MIN..=SUPERBLOCKS_MAX).contains(&self.superblocks) {
+            return Some(("superblocks", format!("a number from {SUPERBLOCKS_MIN} to {SUPERBLOCKS_MAX}")));
+        }
+        if self.queue_depth == 0 {
+            return Some(("queue_depth", "at least 1".into()));
+        }
+        None
+    }
+}

@@ -1,0 +1,69 @@
+//! Which die and plane a slot of the mapping lies on.
+
+use crate::ftl::Divisor;
+use crate::parameters::Parameters;
+
+/// The layout of slots: units go to the dies in turn, over channels first, and within a unit NAND pages go over the die's planes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    unit_pages: u32,
+    nand_page_pages: Divisor,
+    by_unit: Divisor,
+    by_dies: Divisor,
+    dies: u32,
+    planes_per_die: u32,
+}
+
+impl Placement {
+    pub(crate) fn new(parameters: &Parameters) -> Placement {
+        let unit_pages = parameters.unit_pages();
+        let dies = parameters.dies();
+        Placement {
+            unit_pages,
+            nand_page_pages: Divisor::new((parameters.nand_page_bytes / crate::PAGE_BYTES) as u32),
+            by_unit: Divisor::new(unit_pages),
+            by_dies: Divisor::new(dies),
+            dies,
+            planes_per_die: parameters.planes_per_die,
+        }
+    }
+
+    /// The NAND page of a slot, counted over all of the NAND: what is read together.
+    #[inline]
+    pub(crate) fn nand_page_of(&self, slot: u32) -> u32 {
+        self.nand_page_pages.divide(slot)
+    }
+
+    /// The die of a unit.
+    #[inline]
+    pub(crate) fn die_of(&self, unit: u32) -> u32 {
+        unit - self.by_dies.divide(unit) * self.dies
+    }
+
+    /// The plane of a slot, counted over all dies.
+    #[inline]
+    pub(crate) fn plane_of(&self, slot: u32) -> u32 {
+        let unit = self.by_unit.divide(slot);
+        let nand_page = self.nand_page_pages.divide(slot - unit * self.unit_pages);
+        self.die_of(unit) * self.planes_per_die + nand_page % self.planes_per_die
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Model;
+
+    #[test]
+    fn slots_go_over_planes_within_a_unit_and_units_over_dies() {
+        let model = Model::builtin("enterprise-mixed").unwrap();
+        let placement = Placement::new(model.parameters());
+        // 16 x 4 dies of 4 planes, units of 48 pages, NAND pages of 4.
+        let planes: Vec<u32> = (0..48).step_by(4).map(|slot| placement.plane_of(slot)).collect();
+        assert_eq!(planes, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);
+        assert_eq!((placement.plane_of(3), placement.plane_of(48)), (0, 4));
+        assert_eq!(placement.plane_of(64 * 48 + 5), 1);
+        assert_eq!((placement.die_of(63), placement.die_of(64)), (63, 0));
+        assert_eq!((placement.nand_page_of(47), placement.nand_page_of(48)), (11, 12));
+    }
+}
