@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use testdrive_core::Opcode;
+use testdrive_core::{Opcode, SplitMix64};
 use testdrive_recording::{OrderBy, Recording, RecordingKind, Status};
 
 fn engine() -> Command {
@@ -199,4 +199,119 @@ fn formats_are_listed_with_what_they_carry() {
         }
         assert!(["content", "name", "asking"].contains(&format["found_by"].as_str().unwrap()), "{format}");
     }
+}
+
+/// A trace of two volumes, and one I/O more of the first.
+const VOLUMES: &str = "\
+128166372003061629,usr,0,Read,7014609920,24576,41286
+128166372016382155,usr,1,Write,2517696512,512,12963
+128166372026382245,usr,0,Write,0,1024,7
+";
+
+#[test]
+fn each_volume_of_a_trace_becomes_a_recording_of_its_own() {
+    let folder = Folder::new();
+    let (input, output) = (folder.write("t.csv", VOLUMES), folder.text("prod.rec"));
+    let (status, lines) = import(&[&input, "-o", &output]);
+    assert_eq!(status, 0, "{lines:?}");
+    let finished = lines.last().unwrap();
+    assert_eq!((&finished["output"], &finished["counts"]["ios"]), (&Value::Null, &3.into()));
+    assert_eq!(finished["counts"]["span_ns"], 2_332_061_600_i64 + 700);
+    assert!(!Path::new(&output).exists());
+    for (at, (volume, ios)) in [("usr_0", 2), ("usr_1", 1)].into_iter().enumerate() {
+        let told = &finished["recordings"][at];
+        let path = folder.text(&format!("prod.{volume}.rec"));
+        assert_eq!((&told["volume"], &told["output"]), (&volume.into(), &path.as_str().into()));
+        assert_eq!(told["counts"]["ios"], ios);
+        let recording = Recording::open(Path::new(&path)).unwrap();
+        assert_eq!((recording.manifest.status, recording.manifest.counts.ios), (Status::Complete, ios));
+        assert_eq!(recording.manifest.source["volume"], volume);
+        assert_eq!(recording.manifest.clock.shift_ns, 1_172_163_600_000_000_000);
+    }
+}
+
+#[test]
+fn a_volume_that_is_alone_or_chosen_takes_the_name_that_was_asked_for() {
+    let folder = Folder::new();
+    let (input, output) = (folder.write("t.csv", VOLUMES), folder.text("prod.rec"));
+    let (status, lines) = import(&[&input, "-o", &output, "--volume", "usr_1"]);
+    assert_eq!(status, 0, "{lines:?}");
+    let finished = lines.last().unwrap();
+    assert_eq!(
+        (&finished["output"], &finished["recordings"][0]["volume"]),
+        (&output.as_str().into(), &"usr_1".into())
+    );
+    let recording = Recording::open(Path::new(&output)).unwrap();
+    assert_eq!((recording.manifest.counts.ios, &recording.manifest.source["volume"]), (1, &"usr_1".into()));
+    let names: Vec<_> =
+        std::fs::read_dir(folder.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let (status, lines) = import(&[&input, "-o", &folder.text("other.rec"), "--volume", "usr_7"]);
+    assert_eq!((status, error_of(&lines).0), (2, "usage"));
+    assert!(error_of(&lines).1.contains("no I/O of volume 'usr_7'"), "{lines:?}");
+}
+
+#[test]
+fn a_volume_whose_recording_exists_leaves_it_alone_and_removes_the_others() {
+    let folder = Folder::new();
+    let input = folder.write("t.csv", VOLUMES);
+    let mine = folder.write("prod.usr_1.rec", "mine");
+    let (status, lines) = import(&[&input, "-o", &folder.text("prod.rec")]);
+    assert_eq!(status, 2, "{lines:?}");
+    assert!(error_of(&lines).1.contains("prod.usr_1.rec exists already"), "{lines:?}");
+    assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
+    assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn formats_that_look_alike_are_asked_for_and_then_imported() {
+    let folder = Folder::new();
+    let input = folder.write("t.trace", "0 0 303567 7 0\n26214000 1 240840 6 1\n");
+    let output = folder.text("out.rec");
+    let (status, lines) = import(&[&input, "-o", &output]);
+    assert_eq!(status, 2);
+    assert!(error_of(&lines).1.contains("say which it is with --format NAME"), "{lines:?}");
+    let (status, lines) =
+        import(&[&input, "-o", &output, "--format", "mqsim", "--time-unit", "us", "--volume", "1"]);
+    assert_eq!(status, 0, "{lines:?}");
+    let manifest = Recording::open(Path::new(&output)).unwrap().manifest;
+    assert_eq!((&manifest.source["time_unit"], manifest.clock.shift_ns), (&"us".into(), 0));
+    assert_eq!(manifest.phases[0].end_ns, 26_214_000_000);
+}
+
+#[test]
+fn an_output_that_cannot_be_made_is_the_fault_of_its_disk() {
+    let folder = Folder::new();
+    let input = folder.write("t.csv", VOLUMES);
+    let output = folder.text("t.csv/inside.rec");
+    let (status, lines) = import(&[&input, "-o", &output]);
+    assert_eq!((status, error_of(&lines).0), (4, "recording"), "{lines:?}");
+}
+
+#[test]
+fn a_disk_that_runs_full_ends_the_import_and_keeps_what_was_written() {
+    let folder = Folder::new();
+    let disk = folder.path("disk");
+    std::fs::create_dir(&disk).unwrap();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=20m", "tmpfs"]).arg(&disk).status();
+    if !mounted.is_ok_and(|status| status.success()) {
+        assert!(std::env::var_os("CI").is_none(), "a small disk cannot be mounted");
+        println!("SKIPPED: a disk that runs full: a small disk cannot be mounted");
+        return;
+    }
+    // Places without order, which take the most disk.
+    let (mut text, mut random) = (String::new(), SplitMix64::new(1));
+    for row in 0..1_000_000_u64 {
+        let (ticks, place) = (128_166_372_003_061_629 + row * 10, random.below(1 << 40));
+        writeln!(text, "{ticks},usr,0,Read,{place},512,{}", place % 99_991).unwrap();
+    }
+    let input = folder.write("t.csv", &text);
+    let output = folder.text("disk/prod.rec");
+    let (status, lines) = import(&[&input, "-o", &output]);
+    let kept = Recording::open(Path::new(&output)).map(|recording| recording.manifest);
+    assert!(Command::new("umount").arg(&disk).status().unwrap().success());
+    assert_eq!((status, error_of(&lines).0), (4, "recording"), "{lines:?}");
+    let kept = kept.unwrap();
+    assert_eq!(kept.status, Status::Failed);
+    assert!((100_000..1_000_000).contains(&kept.counts.ios), "{}", kept.counts.ios);
 }

@@ -3,9 +3,10 @@
 mod columns;
 mod row;
 
-use crate::format::{Carries, Confidence, Decoded, Format, Sink};
+use crate::format::{Carries, Confidence, Decoded, Format, FoundBy, Sink};
 use crate::input::Progress;
 use crate::options::{OptionName, Options};
+use crate::shown::shown;
 use crate::unpack::Content;
 use crate::{Place, TraceError};
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
@@ -18,6 +19,9 @@ use testdrive_core::{IoRecord, NS_PER_S};
 
 /// Rows handed to the sink at once.
 const BATCH_ROWS: usize = 8192;
+
+/// Longer names of columns are cut.
+const COLUMN_NAME_BYTES_MAX: usize = 80;
 
 /// The format.
 pub(crate) struct Csv;
@@ -37,6 +41,10 @@ impl Format for Csv {
 
     fn takes(&self) -> &'static [OptionName] {
         &[OptionName::Columns]
+    }
+
+    fn found_by(&self) -> FoundBy {
+        FoundBy::Name
     }
 
     /// By a header of our own keys, as an export has it; else by name only, since what has commas may be of any of the formats
@@ -173,8 +181,7 @@ impl Table {
         if !read_record(&mut reader, &mut record, path)? {
             return Err(TraceError::Empty { path: path.to_path_buf() });
         }
-        let first: Vec<String> =
-            record.iter().map(|cell| String::from_utf8_lossy(cell).into_owned()).collect();
+        let first: Vec<String> = record.iter().map(|cell| shown(cell, COLUMN_NAME_BYTES_MAX)).collect();
         let columns = Columns::find(wanted, &first)?;
         let first_waits = !columns.has_header;
         Ok(Table { path: path.to_path_buf(), file_bytes, reader, columns, record, first_waits })

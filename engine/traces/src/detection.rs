@@ -1,6 +1,7 @@
 //! Which format a file is of.
 
 use crate::format::{formats, Confidence, Format};
+use crate::input::BYTE_ORDER_MARK;
 use crate::unpack::{plain_name, Content};
 use crate::TraceError;
 use std::io::Read as _;
@@ -58,6 +59,7 @@ fn detect_one(path: &Path, head: &[u8]) -> Result<&'static dyn Format, TraceErro
         return Err(TraceError::Empty { path: path.to_path_buf() });
     }
     let name = plain_name(path);
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     let scored: Vec<(Confidence, &'static dyn Format)> =
         formats().iter().map(|format| (format.detect(head, &name), *format)).collect();
     let best = scored.iter().map(|(confidence, _)| *confidence).max().unwrap_or(Confidence::No);
@@ -128,6 +130,9 @@ fn compression(head: &[u8]) -> &'static str {
         }
         [b'P', b'E', b'R', b'F', b'I', b'L', b'E', b'2', ..] => {
             " (it is a perf.data: print it with 'perf script --ns -i FILE' and import the text)"
+        }
+        _ if head.get(257..262) == Some(b"ustar") => {
+            " (it is a tar archive: take its files out with 'tar xf FILE')"
         }
         _ => "",
     }

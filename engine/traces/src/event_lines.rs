@@ -5,10 +5,11 @@ use crate::event::BlockEvent;
 use crate::format::{Confidence, Decoded, Sink};
 use crate::input::{Input, Progress};
 use crate::options::Options;
+use crate::shown::shown;
 use crate::{Place, TraceError};
 use std::path::{Path, PathBuf};
 
-/// Characters of a line that is shown in a message.
+/// Bytes of a line that are shown in a message.
 const SHOWN_BYTES: usize = 160;
 
 /// What one line is.
@@ -121,7 +122,7 @@ impl Seen {
             }
             Line::Unreadable => {
                 self.unreadable += 1;
-                self.first_unreadable.get_or_insert_with(|| (number, shown(line)));
+                self.first_unreadable.get_or_insert_with(|| (number, shown(line.trim_ascii(), SHOWN_BYTES)));
             }
             Line::Passthrough => self.passthrough += 1,
             Line::Zone => self.zone += 1,
@@ -189,8 +190,4 @@ impl Seen {
             );
         }
     }
-}
-
-fn shown(line: &[u8]) -> String {
-    String::from_utf8_lossy(&line[..line.len().min(SHOWN_BYTES)]).trim().to_string()
 }

@@ -3,11 +3,24 @@
 use crate::event::Device;
 use crate::options::{OptionName, Options};
 use crate::{
-    biosnoop, blkparse, blktrace, csv, disksim, mqsim, msr, octf, oracle_general, spc, ssdsim, trace_event,
-    vscsi, TraceError,
+    alibaba, biosnoop, blkparse, blkreplay, blktrace, csv, disksim, fio_iolog, hfplayer, libcachesim_csv,
+    mqsim, msr, octf, oracle_general, spc, ssdsim, systor17, tencent, trace_event, vscsi, TraceError,
 };
 use std::path::{Path, PathBuf};
 use testdrive_core::IoRecord;
+
+/// Columns of a recording that a trace may lack, in the order of the recording.
+const COLUMNS: [&str; 9] = [
+    "intended_ns",
+    "submit_ns",
+    "latency_ns",
+    "offset_bytes",
+    "length_bytes",
+    "opcode",
+    "flags",
+    "stream",
+    "status",
+];
 
 /// A trace format: one implementation a file, listed in [`formats`].
 pub trait Format: Sync {
@@ -56,7 +69,14 @@ pub fn formats() -> &'static [&'static dyn Format] {
         &biosnoop::Biosnoop,
         &msr::Msr,
         &spc::Spc,
+        &alibaba::Alibaba,
+        &tencent::Tencent,
+        &systor17::Systor17,
+        &blkreplay::Blkreplay,
+        &fio_iolog::FioIolog,
+        &hfplayer::Hfplayer,
         &vscsi::Vscsi,
+        &libcachesim_csv::LibCacheSimCsv,
         &oracle_general::OracleGeneral,
         &disksim::DiskSim,
         &ssdsim::SsdSim,
@@ -233,7 +253,11 @@ impl Decoded {
     }
 
     pub(crate) fn warn(&mut self, code: &'static str, message: String, remedy: &str) {
-        self.warnings.push(Warning { code, message, remedy: remedy.into() });
+        let warning = Warning { code, message, remedy: remedy.into() };
+        // Of several files each may say the same of the trace.
+        if !self.warnings.contains(&warning) {
+            self.warnings.push(warning);
+        }
     }
 }
 
@@ -248,5 +272,7 @@ pub fn decode(
     sink: &mut dyn Sink,
 ) -> Result<Decoded, TraceError> {
     options.check(format)?;
-    format.decode(inputs, options, sink)
+    let mut decoded = format.decode(inputs, options, sink)?;
+    decoded.absent_columns.sort_by_key(|column| COLUMNS.iter().position(|other| other == column));
+    Ok(decoded)
 }

@@ -15,6 +15,9 @@ const BUFFERS_BYTES: usize = 8 << 20;
 /// Longer lines are no line of a trace.
 const LINE_BYTES_MAX: usize = 64 << 10;
 
+/// What editors put before UTF-8 text.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The size of a file.
 pub(crate) fn size_bytes(path: &Path) -> Result<u64, TraceError> {
     std::fs::metadata(path).map(|metadata| metadata.len()).map_err(TraceError::io("read", path))
@@ -89,9 +92,12 @@ impl Input {
         }
     }
 
-    /// The next line without its end, and whether it had one; `None` at the end of the file. Of a line that is too long to be
+    /// The next line without its end, nor a byte order mark before the first, and whether it had one; `None` at the end of the file. Of a line that is too long to be
     /// one of a trace only the first part is handed out.
     pub fn line(&mut self) -> Result<Option<(&[u8], bool)>, TraceError> {
+        if self.offset == 0 && self.peek(BYTE_ORDER_MARK.len())? == BYTE_ORDER_MARK {
+            self.advance(BYTE_ORDER_MARK.len());
+        }
         let mut searched = 0;
         loop {
             let have = &self.buffer[self.start..self.end];

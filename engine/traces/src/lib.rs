@@ -4,10 +4,12 @@
 //! layer's events share the assembler, which makes I/Os of them. Everything streams: memory does not grow with the length of a
 //! trace. What is read and written, how events become rows, and the limits are described in `docs/trace-formats.md`.
 
+mod alibaba;
 mod assembler;
 mod begin_order;
 mod biosnoop;
 mod blkparse;
+mod blkreplay;
 mod blktrace;
 mod csv;
 mod decimal;
@@ -17,8 +19,11 @@ mod encode;
 mod error;
 mod event;
 mod event_lines;
+mod fio_iolog;
 mod format;
+mod hfplayer;
 mod input;
+mod libcachesim_csv;
 mod merge;
 mod mqsim;
 mod msr;
@@ -29,10 +34,13 @@ mod oracle_general;
 mod rows;
 mod rwbs;
 mod scsi;
+mod shown;
 mod simulator_words;
 mod slab;
 mod spc;
 mod ssdsim;
+mod systor17;
+mod tencent;
 mod time_order;
 mod trace_event;
 mod unpack;

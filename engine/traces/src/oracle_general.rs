@@ -4,7 +4,9 @@ use crate::format::{Carries, Confidence, Decoded, Format, Sink};
 use crate::options::{OptionName, Options};
 use crate::rows::cells::check_end;
 use crate::rows::records::{times, u32_at, u64_at};
-use crate::rows::{self, plain, Bad, Block, Gather, RecordParser, Records, ABSENT_OF_PLAIN};
+use crate::rows::{
+    self, plain, warn_of_whole_seconds, Bad, Block, Gather, RecordParser, Records, ABSENT_OF_PLAIN,
+};
 use crate::TraceError;
 use std::path::{Path, PathBuf};
 use testdrive_core::{Opcode, NS_PER_S};
@@ -76,11 +78,7 @@ impl Format for OracleGeneral {
                 "where objects are blocks of a device, say of how many bytes, as in --object-bytes 512",
             );
         }
-        decoded.warn(
-            "whole_seconds",
-            "the trace has times in whole seconds: how I/Os follow each other within one is not known".into(),
-            "import the trace in a format with finer times, where there is one",
-        );
+        warn_of_whole_seconds(&mut decoded);
         Ok(decoded)
     }
 }

@@ -10,6 +10,7 @@
 pub(crate) mod cells;
 mod collect;
 mod files;
+pub(crate) mod header;
 mod lines;
 mod reading;
 pub(crate) mod records;
@@ -37,8 +38,8 @@ pub(crate) const BLOCK_ROWS: usize = 4096;
 pub(crate) struct Row {
     pub record: IoRecord,
     volume: u32,
-    /// Lines or bytes from the start of its block.
-    place: u32,
+    /// Lines or bytes from the start of its block; negative where it began in an earlier one.
+    place: i32,
 }
 
 impl Row {
@@ -76,6 +77,15 @@ pub(crate) fn plain(time_ns: i64, opcode: Opcode, offset_bytes: i64, length_byte
 
 /// Columns that a trace of nothing but [`plain`] I/Os does not have.
 pub(crate) const ABSENT_OF_PLAIN: &[&str] = &["submit_ns", "latency_ns", "flags", "stream", "status"];
+
+/// Notes that times are whole seconds.
+pub(crate) fn warn_of_whole_seconds(decoded: &mut Decoded) {
+    decoded.warn(
+        "whole_seconds",
+        "the trace has times in whole seconds: how I/Os follow each other within one is not known".into(),
+        "import the trace in a format with finer times, where there is one",
+    );
+}
 
 /// A trace being read: one file of it.
 pub(crate) trait RowReader {
@@ -115,6 +125,18 @@ impl Block {
         self.is_bytes = true;
     }
 
+    /// The line or byte that is being read.
+    pub fn place(&self) -> u64 {
+        self.place
+    }
+
+    /// Takes an I/O as [`Block::push`], which stands at an earlier place than what is being read.
+    pub fn push_from(&mut self, place: u64, gather: &mut Gather, volume: u32, record: IoRecord) {
+        let now = std::mem::replace(&mut self.place, place);
+        self.push(gather, volume, record);
+        self.place = now;
+    }
+
     /// Takes an I/O of a volume, as [`Gather::volume`] numbers them; 0 where the format knows none. One that moves nothing is
     /// counted as dropped.
     pub fn push(&mut self, gather: &mut Gather, volume: u32, record: IoRecord) {
@@ -122,7 +144,8 @@ impl Block {
             gather.drop("I/Os without a length");
             return;
         }
-        let place = u32::try_from(self.place - self.base).unwrap_or(u32::MAX);
+        let place = self.place as i64 - self.base as i64;
+        let place = place.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
         self.rows.push(Row { record, volume, place });
     }
 }

@@ -24,10 +24,7 @@ impl LineParser for Words {
             }
         }
         let time_ns = cells.scaled("the time", self.time_digits)?;
-        let device = cells.cell("the device")?;
-        if !device.iter().all(u8::is_ascii_digit) {
-            return Err(Bad::cell("the device", device, "is no number"));
-        }
+        let device = cells.number_text("the device")?;
         let offset_bytes = cells.sectors("the sector")?;
         let length_bytes = cells.sectors("the number of sectors")?;
         let opcode = (self.opcode)(cells.cell("the operation")?)?;

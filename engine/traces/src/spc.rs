@@ -26,10 +26,7 @@ pub(crate) struct Parser;
 impl LineParser for Parser {
     fn parse(&mut self, line: &[u8], block: &mut Block, gather: &mut Gather) -> Result<(), Bad> {
         let mut cells = Cells::separated(line, b',');
-        let unit = cells.cell("the ASU")?;
-        if unit.is_empty() || !unit.iter().all(u8::is_ascii_digit) {
-            return Err(Bad::cell("the ASU", unit, "is no number"));
-        }
+        let unit = cells.number_text("the ASU")?;
         let offset_bytes = cells.sectors("the LBA")?;
         let length_bytes = cells.whole("the size")?;
         let opcode = match cells.cell("the opcode")? {

@@ -3,6 +3,7 @@
 use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use testdrive_core::IoRecord;
 use testdrive_recording::{
     Counts, Dropped, Manifest, Phase, PhaseKind, RecordingError, RecordingKind, RecordingWriter, Status,
@@ -81,7 +82,17 @@ impl Recordings {
             last = last.max(row.submit_ns.saturating_add(row.latency_ns.max(0)));
         }
         entry.span_ns = (first, last);
-        entry.writer.append(rows)
+        entry.writer.append(rows)?;
+        // What was held back is given up now, and what is in memory still fits.
+        if entry.writer.disk_full_flag().load(Ordering::Acquire) {
+            let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+            return Err(RecordingError::Io {
+                action: "go on writing",
+                path: entry.path.clone(),
+                source: full,
+            });
+        }
+        Ok(())
     }
 
     fn add(&mut self, number: usize, name: Option<&str>, path: PathBuf) -> Result<usize, RecordingError> {

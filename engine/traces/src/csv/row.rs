@@ -2,8 +2,12 @@
 
 use super::columns::{Column, Columns, Key, Unit};
 use crate::decimal::{scaled, whole, NotANumber};
+use crate::shown::shown;
 use csv::ByteRecord;
 use testdrive_core::{Flags, IoRecord, Opcode, NO_COMPLETION};
+
+/// Bytes of a cell that messages show.
+const SHOWN_BYTES: usize = 40;
 
 /// Reads a line; the error says which column holds what, and what to do.
 pub(super) fn parse(record: &ByteRecord, columns: &Columns) -> Result<IoRecord, String> {
@@ -138,7 +142,7 @@ fn cell<'r>(record: &'r ByteRecord, column: &Column) -> Result<&'r [u8], String>
 }
 
 fn complain(record: &ByteRecord, column: &Column, what: &str) -> String {
-    let value = String::from_utf8_lossy(record.get(column.index).unwrap_or_default()).into_owned();
+    let value = shown(record.get(column.index).unwrap_or_default(), SHOWN_BYTES);
     format!("{} is '{value}', which {what}", column.shown)
 }
 

@@ -98,7 +98,7 @@ impl Source for Queue {
     }
 
     fn bytes_read(&self) -> u64 {
-        self.input.offset
+        self.input.file_bytes()
     }
 }
 

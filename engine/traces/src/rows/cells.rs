@@ -1,6 +1,7 @@
 //! The cells of a line, and numbers in them, read exactly and without allocating.
 
 use crate::decimal::{scaled, whole, NotANumber};
+use crate::shown::shown;
 use memchr::memchr;
 
 /// Why a line cannot be read. Small, since it is part of what every cell's reading returns.
@@ -16,7 +17,7 @@ impl Bad {
     /// A cell that holds what it must not: `offset is '12x', which is no number`.
     #[cold]
     pub fn cell(name: &str, cell: &[u8], what: &str) -> Bad {
-        Bad::new(format!("{name} is '{}', which {what}", shown(cell)))
+        Bad::new(format!("{name} is '{}', which {what}", shown(cell, SHOWN_BYTES)))
     }
 
     pub fn reason(self) -> String {
@@ -24,14 +25,8 @@ impl Bad {
     }
 }
 
-/// A cell as messages show it: bytes that are no text escaped, and not too much of it.
-fn shown(cell: &[u8]) -> String {
-    const SHOWN_MAX: usize = 40;
-    let text = String::from_utf8_lossy(&cell[..cell.len().min(SHOWN_MAX)]);
-    let more = if cell.len() > SHOWN_MAX { "..." } else { "" };
-    let plain = text.chars().map(|char| if char.is_control() { char::REPLACEMENT_CHARACTER } else { char });
-    plain.chain(more.chars()).collect()
-}
+/// Bytes of a cell that messages show.
+const SHOWN_BYTES: usize = 40;
 
 /// The cells of a line, from left to right.
 #[derive(Clone)]
@@ -87,8 +82,7 @@ impl<'l> Cells<'l> {
         if let Some(value) = self.digits() {
             return Ok(value);
         }
-        let cell = self.cell(name)?;
-        whole(cell).map_err(|error| not_a_number(name, cell, error))
+        whole_number(name, self.cell(name)?)
     }
 
     /// The next cell as a number, not negative, times ten to the `digits`, to the nearest whole.
@@ -96,21 +90,30 @@ impl<'l> Cells<'l> {
         if let Some(value) = self.fraction(digits) {
             return Ok(value);
         }
+        scaled_number(name, self.cell(name)?, digits)
+    }
+
+    /// The next cell, which must be digits, as text: the number of a volume.
+    pub fn number_text(&mut self, name: &str) -> Result<&'l [u8], Bad> {
         let cell = self.cell(name)?;
-        scaled(cell, digits as i32).map_err(|error| not_a_number(name, cell, error))
+        if cell.is_empty() || !cell.iter().all(u8::is_ascii_digit) {
+            return Err(Bad::cell(name, cell, "is no whole number"));
+        }
+        Ok(cell)
     }
 
     /// The next cell as so many sectors of 512 bytes, in bytes.
     pub fn sectors(&mut self, name: &str) -> Result<i64, Bad> {
-        let sectors = self.whole(name)?;
-        sectors.checked_mul(512).ok_or_else(|| too_large(name, sectors))
+        sectors_in_bytes(name, self.whole(name)?)
     }
 
     /// Says that there must be no further cell.
     pub fn end(&mut self) -> Result<(), Bad> {
         match self.next() {
             None => Ok(()),
-            Some(cell) => Err(Bad::new(format!("there is more than belongs on a line: '{}'", shown(cell)))),
+            Some(cell) => {
+                Err(Bad::new(format!("there is more than belongs on a line: '{}'", shown(cell, SHOWN_BYTES))))
+            }
         }
     }
 
@@ -121,6 +124,7 @@ impl<'l> Cells<'l> {
 
     /// The next cell if it is nothing but up to 18 digits, which is what nearly all are: read while its end is searched.
     fn digits(&mut self) -> Option<i64> {
+        self.skip_spaces();
         let (mut value, mut at) = (0_i64, 0);
         while let Some(digit) = digit(self.rest.get(at)) {
             value = value.wrapping_mul(10).wrapping_add(digit);
@@ -134,6 +138,7 @@ impl<'l> Cells<'l> {
 
     /// The next cell if it is digits, a point and up to `digits` more, which fit 18 together.
     fn fraction(&mut self, digits: u32) -> Option<i64> {
+        self.skip_spaces();
         let (mut value, mut at) = (0_i64, 0);
         while let Some(digit) = digit(self.rest.get(at)) {
             value = value.wrapping_mul(10).wrapping_add(digit);
@@ -155,8 +160,17 @@ impl<'l> Cells<'l> {
         self.step_over(at).then(|| value * 10_i64.pow(missing))
     }
 
+    fn skip_spaces(&mut self) {
+        while let Some((b' ', rest)) = self.rest.split_first() {
+            self.rest = rest;
+        }
+    }
+
     /// Goes on behind a cell of so many bytes, if it ends there.
-    fn step_over(&mut self, length: usize) -> bool {
+    fn step_over(&mut self, mut length: usize) -> bool {
+        while self.delimiter != b' ' && self.rest.get(length) == Some(&b' ') {
+            length += 1;
+        }
         match self.rest.get(length) {
             None => {
                 self.ended = true;
@@ -173,6 +187,21 @@ impl<'l> Cells<'l> {
             Some(_) => false,
         }
     }
+}
+
+/// A cell as a whole number that is not negative.
+pub(crate) fn whole_number(name: &str, cell: &[u8]) -> Result<i64, Bad> {
+    whole(cell).map_err(|error| not_a_number(name, cell, error))
+}
+
+/// A cell as a number, not negative, times ten to the `digits`, to the nearest whole.
+pub(crate) fn scaled_number(name: &str, cell: &[u8], digits: u32) -> Result<i64, Bad> {
+    scaled(cell, digits as i32).map_err(|error| not_a_number(name, cell, error))
+}
+
+/// So many sectors of 512 bytes in bytes.
+pub(crate) fn sectors_in_bytes(name: &str, sectors: i64) -> Result<i64, Bad> {
+    sectors.checked_mul(512).ok_or_else(|| too_large(name, sectors))
 }
 
 fn digit(byte: Option<&u8>) -> Option<i64> {

@@ -26,7 +26,7 @@ impl<'r> Run<'r> {
 
     /// Where one of its rows stands.
     pub fn place(&self, row: &Row) -> Place {
-        let at = self.base + u64::from(row.place);
+        let at = self.base.saturating_add_signed(row.place.into());
         if self.is_bytes {
             Place::Byte(at)
         } else {

@@ -8,8 +8,6 @@ use crate::{Place, TraceError};
 use std::path::Path;
 use testdrive_core::IoRecord;
 
-/// What editors put before UTF-8 text.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 /// Lines of a head that are tried.
 const SAMPLE_LINES: usize = 200;
 
@@ -33,6 +31,9 @@ pub(crate) trait LineParser {
     fn is_comment(&self, line: &[u8]) -> bool {
         line.starts_with(b"#")
     }
+
+    /// Hands out what is left at the end of the file.
+    fn finish(&mut self, _block: &mut Block, _gather: &mut Gather) {}
 
     /// Notes what the whole file told of itself.
     fn describe(&self, _decoded: &mut Decoded) {}
@@ -75,13 +76,12 @@ impl<P: LineParser> RowReader for Lines<P> {
         block.begin(self.number);
         // Lines that become no rows are bounded as well, so that progress is told.
         for _ in 0..2 * BLOCK_ROWS {
-            let Some((line, ended)) = self.input.line()? else { return Ok(false) };
+            let Some((line, ended)) = self.input.line()? else {
+                self.parser.finish(block, gather);
+                return Ok(false);
+            };
             self.number += 1;
             block.place = self.number;
-            let line = match (self.number, line.strip_prefix(BYTE_ORDER_MARK)) {
-                (1, Some(line)) => line,
-                _ => line,
-            };
             if line.trim_ascii().is_empty() || self.parser.is_comment(line) {
                 continue;
             }
@@ -132,7 +132,6 @@ impl<P: LineParser> RowReader for Lines<P> {
 
 /// The rows at the start of a file, if there are any and every line there can be read.
 pub(crate) fn sample(head: &[u8], parser: &mut impl LineParser) -> Option<Vec<IoRecord>> {
-    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
     // The last line may go on behind the head.
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let (mut block, mut gather, mut began) = (Block::default(), Gather::default(), false);
@@ -146,6 +145,7 @@ pub(crate) fn sample(head: &[u8], parser: &mut impl LineParser) -> Option<Vec<Io
         }
         parser.parse(line, &mut block, &mut gather).ok()?;
     }
+    parser.finish(&mut block, &mut gather);
     let rows: Vec<IoRecord> = block.rows.iter().map(|row| row.record).collect();
     (!rows.is_empty()).then_some(rows)
 }

@@ -7,7 +7,7 @@ use testdrive_core::IoRecord;
 use testdrive_traces::{formats, Events, OptionName, Options};
 
 /// What every row must be, whatever it was made of.
-fn check(rows: &[IoRecord]) {
+pub fn check(rows: &[IoRecord]) {
     for row in rows {
         assert!(row.latency_ns >= -1 && row.length_bytes >= 0 && row.offset_bytes >= -1, "{row:?}");
         assert!(row.status >= 0 && row.stream >= -1, "{row:?}");

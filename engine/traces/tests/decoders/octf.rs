@@ -60,6 +60,12 @@ fn end(sequence: u64, time_us: u64, id: u64, failed: u64) -> Vec<u8> {
     event(sequence, 7 * S + time_us * 1000, 5, &numbers(&[(3, failed), (4, 8 << 20), (5, id)]))
 }
 
+/// One queue's file with two I/Os.
+pub fn small() -> Vec<u8> {
+    let first = [device(8 << 20, "nvme0n1"), io(2, 10, 1, 2, (800, 8), &[]), io(3, 20, 2, 1, (0, 16), &[])];
+    [&first[..], &[end(4, 30, 1, 0), end(5, 45, 2, 0)]].concat().concat()
+}
+
 fn device(id: u64, name: &str) -> Vec<u8> {
     let mut description = numbers(&[(1, id)]);
     nested(2, name.as_bytes(), &mut description);

@@ -1,14 +1,17 @@
 //! What the tests share: a sink that keeps rows, and traces written from short texts.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use testdrive_core::{Flags, IoRecord, Opcode};
-use testdrive_traces::{by_name, Decoded, Options, Sink, TraceError};
+use testdrive_traces::{by_name, Decoded, Options, Sink, TraceError, Volume};
 
 /// Keeps all rows.
 #[derive(Default)]
 pub struct Rows {
     pub rows: Vec<IoRecord>,
+    /// The rows of each volume, where the trace tells them apart.
+    pub volumes: BTreeMap<String, Vec<IoRecord>>,
     pub progress: Vec<(u64, u64)>,
 }
 
@@ -16,6 +19,14 @@ impl Sink for Rows {
     fn rows(&mut self, rows: &[IoRecord]) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.rows.extend_from_slice(rows);
         Ok(())
+    }
+    fn volume_rows(
+        &mut self,
+        volume: Volume<'_>,
+        rows: &[IoRecord],
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.volumes.entry(volume.name.to_string()).or_default().extend_from_slice(rows);
+        self.rows(rows)
     }
     fn progress(&mut self, bytes_read: u64, bytes_total: u64) -> Result<(), Box<dyn Error + Send + Sync>> {
         self.progress.push((bytes_read, bytes_total));
