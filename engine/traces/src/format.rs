@@ -227,6 +227,9 @@ pub struct Decoded {
     pub device: Option<Device>,
     /// What was subtracted from the trace's times: whole seconds.
     pub shift_ns: i64,
+    /// Attempts to queue an I/O that were turned away because it would have had to wait; they are no rows, and their I/Os count from
+    /// the first attempt.
+    pub turned_away: u64,
     /// Columns of the recording that hold fillers.
     pub absent_columns: Vec<&'static str>,
     /// What was lost or could not be used.

@@ -10,9 +10,20 @@ use crate::slab::Key;
 use crate::TraceError;
 use testdrive_core::Opcode;
 
+/// EAGAIN, as the kernel's events have it on most architectures.
+const WOULD_WAIT: i32 = 11;
+/// I/Os whose first attempt is remembered until the next one.
+const TURNED_AWAY_MAX: usize = 1 << 16;
+
 impl Pairing<'_> {
     pub(super) fn complete(&mut self, event: &BlockEvent) -> Result<(), TraceError> {
         let span = (event.sector, event.end());
+        if event.status == WOULD_WAIT {
+            // Also where a request over the same place is under way: it is not this one's.
+            if let Some(key) = self.bios.untouched(event.opcode, span) {
+                return self.turn_away(key, event);
+            }
+        }
         let Some(key) = self.requests.completed(event.opcode, span) else {
             return self.complete_from_queue(event);
         };
@@ -74,6 +85,19 @@ impl Pairing<'_> {
         }
         self.tally.completed_from_queue += 1;
         self.end_bio(key, event)
+    }
+
+    /// An attempt to queue an I/O without waiting, when the device has no request free: whoever wanted it queues it again. It counts
+    /// from its first attempt then, and the attempt is no I/O.
+    fn turn_away(&mut self, key: Key, event: &BlockEvent) -> Result<(), TraceError> {
+        self.tally.turned_away += 1;
+        if let Some(bio) = self.bios.bios.get(key) {
+            if self.turned_away.len() >= TURNED_AWAY_MAX {
+                self.turned_away.clear();
+            }
+            self.turned_away.insert((event.sector, event.opcode as u8), bio.intended_ns);
+        }
+        self.forget(key)
     }
 
     /// A completion of no single queued I/O: where a trace has no issue events at all, it is of a request that merged or split those

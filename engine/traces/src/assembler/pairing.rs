@@ -21,6 +21,8 @@ pub(crate) struct Tally {
     pub completions_without_issue: u64,
     /// Where queued I/Os are rows: requests that no queued I/O was seen for.
     pub issues_without_queue: u64,
+    /// Attempts to queue an I/O that were turned away, since it would have had to wait.
+    pub turned_away: u64,
     /// I/Os whose latency counts from the queue event, since no issue was seen.
     pub completed_from_queue: u64,
     pub empty_ios: u64,
@@ -37,6 +39,8 @@ pub(crate) struct Pairing<'s> {
     pub(super) requests: RequestTable,
     pub(super) flushes: Flushes,
     pub(super) given_back: PlaceMap<i64>,
+    /// When I/Os were first queued that were turned away, until they are queued again.
+    pub(super) turned_away: PlaceMap<i64>,
     pub(super) pending_max: usize,
     cpus_known: bool,
 }
@@ -51,6 +55,7 @@ impl<'s> Pairing<'s> {
             requests: RequestTable::new(),
             flushes: Flushes::default(),
             given_back: PlaceMap::default(),
+            turned_away: PlaceMap::default(),
             pending_max,
             cpus_known: false,
         }
@@ -97,7 +102,12 @@ impl<'s> Pairing<'s> {
             }
         }
         let row = self.open_if(Events::Queued)?;
-        self.bios.insert(Bio::new(event, row, false));
+        let mut bio = Bio::new(event, row, false);
+        if !self.turned_away.is_empty() {
+            let first_ns = self.turned_away.remove(&(event.sector, event.opcode as u8));
+            bio.intended_ns = first_ns.unwrap_or(event.time_ns);
+        }
+        self.bios.insert(bio);
         self.bound()
     }
 

@@ -22,6 +22,7 @@ pub(crate) fn describe(
     }
     decoded.events = Some(pairing.events());
     decoded.shift_ns = pairing.rows.shift_ns();
+    decoded.turned_away = tally.turned_away;
     decoded.drop(
         tally.completions_without_issue,
         "completions whose I/O was not seen to begin (begun before the trace, or its event was lost)",

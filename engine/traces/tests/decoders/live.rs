@@ -65,6 +65,29 @@ fn closed_rows_are_handed_out_on_demand_with_a_time_zero_that_was_set() {
 }
 
 #[test]
+fn an_attempt_that_was_turned_away_is_no_row_and_the_io_counts_from_it() {
+    let short = "
+        10 Q R 0+8
+        11 B R 0+8 err=-11
+        20 Q R 0+8
+        30 D R 0+8
+        40 C R 0+8
+        50 Q R 0+8
+        51 D R 0+8
+        52 Q R 0+8
+        53 B R 0+8 err=-11
+        60 C R 0+8
+        70 Q R 8+8
+        71 B R 8+8 err=-5";
+    let (rows, decoded) = assemble(short, &Options::default());
+    let expected = [(Read, 0, 8, 10, 30, 10, 0), (Read, 0, 8, 50, 51, 9, 0), (Read, 8, 8, 70, 70, 1, 5)];
+    assert_eq!(briefs(&rows), expected);
+    assert_eq!((decoded.turned_away, decoded.dropped.len()), (2, 0));
+    let (rows, _) = assemble(short, &Options { events: Some(Events::Issued), ..Options::default() });
+    assert_eq!(briefs(&rows), [(Read, 0, 8, 10, 30, 10, 0), (Read, 0, 8, 50, 51, 9, 0)]);
+}
+
+#[test]
 fn completions_of_merged_and_split_ios_are_found_where_nothing_tells_of_issues() {
     let short = "
         10 Q R 0+8
