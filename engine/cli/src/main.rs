@@ -1,18 +1,21 @@
 //! The data plane's one binary: talks to drives, decodes traces, simulates drives, and records every I/O.
 
+mod capture;
 mod drives;
+mod duration;
 mod export;
 mod import;
 mod lines;
 mod models;
 mod run;
 mod signals;
+mod words;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 use testdrive_runner::{Event, RunError};
 
-/// Runs jobs on drives, imports traces, and lists drives; the contracts are in docs/job.md.
+/// Runs jobs on drives, captures and imports workloads, and lists drives; the contracts are in docs/job.md.
 #[derive(Parser)]
 #[command(name = "testdrive-engine", version)]
 struct Cli {
@@ -30,6 +33,8 @@ enum Command {
     Models,
     /// Make a recording of a foreign trace
     Import(import::ImportArgs),
+    /// Record the I/O of block devices as it happens
+    Capture(capture::CaptureArgs),
     /// List the trace formats that can be imported, as JSON
     Formats,
     /// Write a recording as a trace that other tools read
@@ -55,6 +60,7 @@ fn main() -> ExitCode {
         Command::Drives => drives::main(),
         Command::Models => models::main(),
         Command::Import(args) => import::run(args),
+        Command::Capture(args) => capture::run(args),
         Command::Formats => import::formats(),
         Command::Export(args) => export::run(&args),
     }

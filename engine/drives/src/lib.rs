@@ -1,5 +1,6 @@
 //! Drives: the trait, one file for each path to a drive, and the guard that decides whether a drive may be written.
 
+mod beneath;
 mod blkid;
 mod buffers;
 mod clock;
@@ -28,14 +29,17 @@ mod uri;
 mod uring;
 mod usage;
 
+pub use beneath::{devices_beneath, devices_beneath_path};
 pub use buffers::WriteData;
 pub use clock::Clock;
 pub use device::{Device, DeviceKind};
 pub use drive::{Drive, QueueOptions, SubmitError, Wait};
+pub use identity::identify;
 pub use listing::{list_drives, list_with_roots, DriveListing};
 pub use null::NullDrive;
 pub use refusal::{Reason, Refusal};
 pub use sim::SimDrive;
+pub use size::{parse_size_bytes, size_text, SizeError};
 pub use sync::SyncDrive;
 pub use target::{Access, Consent, Target, TargetError};
 pub use uri::{DriveKind, DriveUri, IoEngine, UriError};

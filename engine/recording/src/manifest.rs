@@ -119,6 +119,8 @@ pub struct Clock {
 pub enum PhaseKind {
     /// A foreign trace.
     Import,
+    /// Watched on a running system.
+    Capture,
     /// Brought the drive into a defined state.
     Prepare,
     /// Replayed a recording.

@@ -72,6 +72,11 @@ impl Segment {
         self.rows
     }
 
+    /// Bytes encoded so far; rows that are gathered for the next row group are not among them.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.writer.bytes_written() as u64
+    }
+
     /// Takes rows; encodes a row group whenever one is full.
     pub(crate) fn append(&mut self, mut rows: &[IoRecord]) -> Result<(), RecordingError> {
         self.rows += rows.len();
@@ -115,6 +120,11 @@ pub(crate) struct SealedSegment {
 }
 
 impl SealedSegment {
+    /// Its bytes but for the footer.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.writer.bytes_written() as u64
+    }
+
     /// Writes the footer, makes the file durable and gives it its final name.
     pub(crate) fn close(self) -> Result<(), RecordingError> {
         let SealedSegment { mut writer, open_path } = self;

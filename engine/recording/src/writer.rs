@@ -46,6 +46,7 @@ pub struct RecordingWriter {
     closing: Option<JoinHandle<Result<(), RecordingError>>>,
     _lock: WriterLock,
     next_segment: u32,
+    closed_bytes: u64,
     span: Option<(i64, i64)>,
 }
 
@@ -84,6 +85,7 @@ impl RecordingWriter {
             closing: None,
             _lock: lock,
             next_segment: 0,
+            closed_bytes: 0,
             span: None,
         })
     }
@@ -101,6 +103,11 @@ impl RecordingWriter {
     /// Rows written so far.
     pub fn rows(&self) -> u64 {
         self.manifest.counts.ios
+    }
+
+    /// Bytes of rows on disk so far: less than there will be by the rows that wait for their row group.
+    pub fn bytes(&self) -> u64 {
+        self.closed_bytes + self.segment.as_ref().map_or(0, |(segment, _)| segment.bytes())
     }
 
     /// A flag that turns true when the disk ran full: stop the run, then [`RecordingWriter::finish`].
@@ -167,6 +174,7 @@ impl RecordingWriter {
     fn close_segment(&mut self) -> Result<(), RecordingError> {
         let Some((segment, _)) = self.segment.take() else { return Ok(()) };
         let sealed = segment.seal()?;
+        self.closed_bytes += sealed.bytes();
         self.wait_for_closing()?;
         self.closing = Some(thread::spawn(move || sealed.close()));
         Ok(())

@@ -1,0 +1,144 @@
+//! The events of all CPUs in the order of time, in bounded memory.
+
+use crate::decode::Decoder;
+use crate::layout::PageLayout;
+use crate::stream::{CpuStream, Noted, PagePool, PageSource};
+use std::cmp::Reverse;
+use std::collections::binary_heap::{BinaryHeap, PeekMut};
+use std::io;
+use testdrive_traces::BlockEvent;
+
+/// An event may be stamped and not yet readable: its writer was interrupted between the two. So events are held back until they are
+/// this old; one that is later still comes out of its turn.
+const PATIENCE_NS: i64 = 20_000_000;
+
+/// All CPUs of an instance.
+pub struct Merge<S> {
+    streams: Vec<CpuStream<S>>,
+    decoder: Decoder,
+    layout: PageLayout,
+    /// A CPU whose buffer fills as fast as it is read must not keep the others waiting.
+    pages_max: usize,
+    pool: PagePool,
+    noted: Noted,
+    /// The next event of each CPU that has one.
+    heads: BinaryHeap<Reverse<(i64, usize)>>,
+    has_head: Vec<bool>,
+    last_ns: i64,
+    late_events: u64,
+}
+
+impl<S: PageSource> Merge<S> {
+    /// Of these CPUs, each with a buffer of `buffer_bytes`.
+    pub fn new(
+        streams: Vec<CpuStream<S>>,
+        decoder: Decoder,
+        layout: PageLayout,
+        buffer_bytes: u64,
+    ) -> Merge<S> {
+        let pages = buffer_bytes / layout.page_bytes.max(1) as u64;
+        let has_head = vec![false; streams.len()];
+        Merge {
+            streams,
+            decoder,
+            layout,
+            pages_max: usize::try_from(pages).unwrap_or(usize::MAX).max(2),
+            pool: PagePool::default(),
+            noted: Noted::default(),
+            heads: BinaryHeap::new(),
+            has_head,
+            last_ns: i64::MIN,
+            late_events: 0,
+        }
+    }
+
+    /// The CPUs.
+    pub fn streams(&self) -> &[CpuStream<S>] {
+        &self.streams
+    }
+
+    /// What was seen beside events.
+    pub fn noted(&self) -> &Noted {
+        &self.noted
+    }
+
+    /// Events that came after one that is later, and were given its time.
+    pub fn late_events(&self) -> u64 {
+        self.late_events
+    }
+
+    /// Reads what the kernel has, and says how many pages that was. `now_ns` is a time before the call.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn fill(&mut self, now_ns: i64) -> io::Result<usize> {
+        let mut pages = 0;
+        for stream in &mut self.streams {
+            pages += stream.fill(now_ns, self.pages_max, &self.layout, &mut self.pool, &mut self.noted)?;
+        }
+        Ok(pages)
+    }
+
+    /// Hands out the events that no earlier one can follow.
+    ///
+    /// # Errors
+    /// The error of `take`.
+    pub fn hand_out<E>(&mut self, take: impl FnMut(BlockEvent) -> Result<(), E>) -> Result<(), E> {
+        let read_to_ns = self.streams.iter().map(CpuStream::read_to_ns).min().unwrap_or(i64::MIN);
+        self.hand_out_before(read_to_ns.saturating_sub(PATIENCE_NS), take)
+    }
+
+    /// Hands out all events that were read.
+    ///
+    /// # Errors
+    /// The error of `take`.
+    pub fn hand_out_all<E>(&mut self, take: impl FnMut(BlockEvent) -> Result<(), E>) -> Result<(), E> {
+        self.hand_out_before(i64::MAX, take)
+    }
+
+    fn hand_out_before<E>(
+        &mut self,
+        before_ns: i64,
+        mut take: impl FnMut(BlockEvent) -> Result<(), E>,
+    ) -> Result<(), E> {
+        for index in 0..self.streams.len() {
+            if !self.has_head[index] {
+                if let Some(time_ns) =
+                    self.streams[index].head_ns(&self.decoder, &mut self.pool, &mut self.noted)
+                {
+                    self.has_head[index] = true;
+                    self.heads.push(Reverse((time_ns, index)));
+                }
+            }
+        }
+        while let Some(mut first) = self.heads.peek_mut() {
+            let Reverse((time_ns, index)) = *first;
+            if time_ns >= before_ns {
+                break;
+            }
+            let stream = &mut self.streams[index];
+            let event = stream.take_head();
+            match stream.head_ns(&self.decoder, &mut self.pool, &mut self.noted) {
+                Some(next_ns) => *first = Reverse((next_ns, index)),
+                None => {
+                    PeekMut::pop(first);
+                    self.has_head[index] = false;
+                }
+            }
+            if let Some(mut event) = event {
+                if event.time_ns < self.last_ns {
+                    self.late_events += 1;
+                    event.time_ns = self.last_ns;
+                }
+                self.last_ns = event.time_ns;
+                take(event)?;
+            }
+        }
+        self.pool.shrink();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "merge_tests.rs"]
+mod tests;
