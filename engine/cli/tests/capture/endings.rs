@@ -128,14 +128,9 @@ fn lost_events_are_counted_and_the_recording_says_so() {
     let manifest = open(&output).manifest;
     assert!(has_warning(&output, "events_lost"), "{:?}", manifest.warnings);
     assert_eq!(manifest.dropped[0].count, lost);
-    // Every read has three events, each of which was lost, or is in a row, or is the dropped rest of a read of which another was lost.
-    let (captured, dropped) =
-        (manifest.counts.ios, manifest.dropped.iter().map(|each| each.count).sum::<u64>());
-    assert!(
-        captured < 20_010 && 3 * captured + dropped >= 60_030,
-        "{captured} captured, {:?}",
-        manifest.dropped
-    );
+    // A read that is no row has lost at least the first of its three events.
+    let captured = manifest.counts.ios;
+    assert!(captured < 20_010 && captured + lost >= 20_010, "{captured} captured, {lost} lost");
     assert!(lost <= 60_030, "{lost}");
     let warning = manifest.warnings.iter().find(|warning| warning.code == "events_lost").unwrap();
     assert!(warning.remedy.contains("--buffer") && warning.message.contains("between"), "{warning:?}");
