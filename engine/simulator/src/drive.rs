@@ -5,40 +5,18 @@ mod write;
 
 use crate::buffer::WriteBuffer;
 use crate::command::{status_of, touched_pages, whole_pages};
+use crate::counts::{Counters, HostCounters};
 use crate::events::{Action, Events};
 use crate::firmware::Firmware;
-use crate::ftl::{PageCounters, TranslationLayer};
+use crate::ftl::TranslationLayer;
+use crate::log::{DriveEvent, DroppedEvents, EventKind, EventLog};
 use crate::model::Model;
 use crate::nand::Nand;
 use crate::placement::Placement;
 use crate::server::{transfer_ns, Server};
-use serde::Serialize;
 use std::collections::VecDeque;
 use testdrive_core::{Command, Completion, Opcode};
 use write::{AfterBarrier, Barrier, Overhead, WaitingWrite};
-
-/// What the drive's parts did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Counters {
-    /// NAND pages sensed for reads.
-    pub nand_reads: u64,
-    /// Pages that reads found in the write buffer.
-    pub buffered_pages_read: u64,
-    /// Pages that reads found to hold nothing.
-    pub unmapped_pages_read: u64,
-    /// Units programmed, or waiting to be, for data of the host.
-    pub host_programs: u64,
-    /// Units programmed, or waiting to be, for pages that reclaiming moved.
-    pub moved_programs: u64,
-    /// Units programmed, or waiting to be, for parity and what the drive keeps for itself.
-    pub overhead_programs: u64,
-    /// Blocks erased, or waiting to be.
-    pub erases: u64,
-    /// What the translation layer did.
-    pub pages: PageCounters,
-    /// Work of trims that was accepted and is not yet done, in firmware time.
-    pub trim_owed_ns: i64,
-}
 
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
@@ -86,6 +64,8 @@ pub struct SimulatedDrive {
     completed: VecDeque<Completion>,
     buffered_pages_read: u64,
     unmapped_pages_read: u64,
+    host: HostCounters,
+    log: EventLog,
 }
 
 impl SimulatedDrive {
@@ -113,6 +93,8 @@ impl SimulatedDrive {
             completed: VecDeque::new(),
             buffered_pages_read: 0,
             unmapped_pages_read: 0,
+            host: HostCounters::default(),
+            log: EventLog::default(),
             model,
         }
     }
@@ -131,6 +113,7 @@ impl SimulatedDrive {
     pub fn counters(&self) -> Counters {
         let nand = &self.nand.counters;
         Counters {
+            host: self.host,
             nand_reads: nand.reads,
             buffered_pages_read: self.buffered_pages_read,
             unmapped_pages_read: self.unmapped_pages_read,
@@ -141,6 +124,18 @@ impl SimulatedDrive {
             pages: self.translation.counters(),
             trim_owed_ns: self.firmware.owed_ns(),
         }
+    }
+
+    /// Bytes that the NAND was given to program so far.
+    pub fn nand_written_bytes(&self) -> u64 {
+        self.counters().nand_written_bytes(self.model.parameters().program_unit_bytes)
+    }
+
+    /// Takes what the drive logged of its own work until now, and what the log had to drop of each kind.
+    ///
+    /// What the drive would do without a further command is not done yet: it comes with the next.
+    pub fn take_events(&mut self, now_ns: i64) -> (Vec<DriveEvent>, Vec<(EventKind, DroppedEvents)>) {
+        self.log.take(now_ns)
     }
 
     /// Hands a command to the drive. Completions are named by the slot; small numbers keep the table of slots small.
@@ -209,11 +204,7 @@ impl SimulatedDrive {
             Action::MetadataDecoded(slot) => self.metadata_decoded(slot),
             Action::UnitTransferred(die) => self.nand.unit_transferred(now_ns, die, &mut self.events),
             Action::WorkDone(die) => self.work_done(die),
-            Action::TrimSlice => {
-                if let Some(next_ns) = self.firmware.work_on_trims(now_ns) {
-                    self.events.schedule(next_ns, Action::TrimSlice);
-                }
-            }
+            Action::TrimSlice => self.work_on_trims(),
             Action::Completed(slot) => self.complete(slot),
         }
     }
@@ -237,7 +228,13 @@ impl SimulatedDrive {
                 let link_ns = transfer_ns(command.length_bytes, parameters.host_link_bytes_per_s);
                 (self.link_in.serve(decoded_ns, link_ns), Action::WriteArrived(slot))
             }
-            Opcode::Trim => (self.firmware.trim(now_ns, count), Action::MetadataDecoded(slot)),
+            Opcode::Trim => {
+                let done_ns = self.firmware.trim(now_ns, count);
+                if let Some(work_ns) = self.firmware.trims_at_once_ns(count) {
+                    self.log.note(EventKind::TrimService, done_ns - work_ns, done_ns, count);
+                }
+                (done_ns, Action::MetadataDecoded(slot))
+            }
             Opcode::Flush | Opcode::WriteZeroes => {
                 (self.firmware.metadata(now_ns), Action::MetadataDecoded(slot))
             }
@@ -262,6 +259,14 @@ impl SimulatedDrive {
         self.acknowledge(slot);
     }
 
+    fn work_on_trims(&mut self) {
+        let slice = self.firmware.work_on_trims(self.now_ns);
+        self.log.note(EventKind::TrimService, slice.start_ns, slice.end_ns, slice.pages);
+        if let Some(next_ns) = slice.next_ns {
+            self.events.schedule(next_ns, Action::TrimSlice);
+        }
+    }
+
     fn acknowledge(&mut self, slot: u32) {
         let at_ns = self.now_ns + self.model.parameters().acknowledge_ns;
         self.events.schedule(at_ns, Action::Completed(slot));
@@ -269,6 +274,9 @@ impl SimulatedDrive {
 
     fn complete(&mut self, slot: u32) {
         let entry = self.slots[slot as usize].take().expect("a command that completes is in flight");
+        if entry.status == 0 {
+            self.host.count(&entry.command);
+        }
         self.completed.push_back(Completion { slot, complete_ns: self.now_ns, status: entry.status });
         self.in_flight -= 1;
         self.in_drive -= 1;

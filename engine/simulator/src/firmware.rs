@@ -25,10 +25,32 @@ struct TrimWork {
     share: f64,
     /// Accepted and not yet worked off.
     owed_ns: i64,
+    /// The pages that this is for.
+    owed_pages: u64,
     /// When the next slice may begin without taking more than the share, also of work that is still to come.
     next_slice_ns: i64,
     /// Whether a slice is scheduled, so that one chain of slices works off what any number of trims left.
     scheduled: bool,
+}
+
+impl TrimWork {
+    /// How many of the pages owed for this much of the work is for; for all of it, all.
+    fn pages_of(&self, work_ns: i64) -> u64 {
+        let share = u128::from(work_ns.cast_unsigned()) * u128::from(self.owed_pages);
+        (share / u128::from(self.owed_ns.cast_unsigned()).max(1)) as u64
+    }
+}
+
+/// A slice of the work on trims.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slice {
+    /// When the processor works on it.
+    pub(crate) start_ns: i64,
+    pub(crate) end_ns: i64,
+    /// The pages that it is for.
+    pub(crate) pages: u64,
+    /// When the next slice is due, if one is.
+    pub(crate) next_ns: Option<i64>,
 }
 
 impl Firmware {
@@ -47,6 +69,7 @@ impl Firmware {
                 slice_ns: parameters.trim_slice_ns,
                 share: parameters.trim_share,
                 owed_ns: 0,
+                owed_pages: 0,
                 next_slice_ns: i64::MIN,
                 scheduled: false,
             },
@@ -70,11 +93,14 @@ impl Firmware {
     }
 
     pub(crate) fn trim(&mut self, now_ns: i64, pages: u64) -> i64 {
-        let service_ns = match self.trims.mode {
-            TrimMode::Free | TrimMode::Background => self.metadata_ns,
-            TrimMode::Firmware => work_ns(self.trims.per_range_ns, self.trims.per_page_ns, pages),
-        };
+        let service_ns = self.trims_at_once_ns(pages).unwrap_or(self.metadata_ns);
         self.processor.serve(now_ns, service_ns)
+    }
+
+    /// What a trim of so many pages takes when all of its work is done at once; `None` where it costs no more than any command.
+    pub(crate) fn trims_at_once_ns(&self, pages: u64) -> Option<i64> {
+        let TrimWork { mode, per_range_ns, per_page_ns, .. } = self.trims;
+        (mode == TrimMode::Firmware).then(|| work_ns(per_range_ns, per_page_ns, pages))
     }
 
     /// Notes the work that a trim, now accepted, leaves for later; returns when a slice of it is due, unless one is scheduled.
@@ -85,22 +111,26 @@ impl Firmware {
         }
         let work = work_ns(trims.per_range_ns, trims.per_page_ns, pages);
         trims.owed_ns = trims.owed_ns.saturating_add(work);
+        trims.owed_pages += pages;
         let first = trims.owed_ns > 0 && !std::mem::replace(&mut trims.scheduled, true);
         first.then(|| trims.next_slice_ns.max(now_ns))
     }
 
-    /// Works on trims for one slice, behind the commands that came before it; returns when the next slice is due, if one is.
+    /// Works on trims for one slice, behind the commands that came before it.
     ///
     /// Slices come so often that trims get their share of the firmware, and never before the last one was served: a firmware
     /// that is busy with commands works off less, not ever more slices in a row.
-    pub(crate) fn work_on_trims(&mut self, now_ns: i64) -> Option<i64> {
+    pub(crate) fn work_on_trims(&mut self, now_ns: i64) -> Slice {
         let trims = &mut self.trims;
         let slice_ns = trims.slice_ns.min(trims.owed_ns);
+        let pages = trims.pages_of(slice_ns);
         trims.owed_ns -= slice_ns;
-        let served_ns = self.processor.serve(now_ns, slice_ns);
-        trims.next_slice_ns = served_ns.max(now_ns + (slice_ns as f64 / trims.share) as i64);
+        trims.owed_pages -= pages;
+        let end_ns = self.processor.serve(now_ns, slice_ns);
+        trims.next_slice_ns = end_ns.max(now_ns + (slice_ns as f64 / trims.share) as i64);
         trims.scheduled = trims.owed_ns > 0;
-        trims.scheduled.then_some(trims.next_slice_ns)
+        let next_ns = trims.scheduled.then_some(trims.next_slice_ns);
+        Slice { start_ns: end_ns - slice_ns, end_ns, pages, next_ns }
     }
 
     /// Work that trims left and that is not yet done, in firmware time.
@@ -145,7 +175,7 @@ mod tests {
             owed_in_all_ns += 1_000;
             now_ns += 3_333;
             while let Some(slice_ns) = due_ns.filter(|slice_ns| *slice_ns <= now_ns) {
-                due_ns = firmware.work_on_trims(slice_ns);
+                due_ns = firmware.work_on_trims(slice_ns).next_ns;
             }
         }
         let done_ns = owed_in_all_ns - firmware.owed_ns();
@@ -157,7 +187,8 @@ mod tests {
         let mut firmware = background();
         assert_eq!(firmware.owe_for_trim(5, 1), Some(5));
         assert_eq!(firmware.owe_for_trim(6, 1), None);
-        assert_eq!(firmware.work_on_trims(6), None, "both fit in one slice");
+        let slice = Slice { start_ns: 6, end_ns: 2_006, pages: 2, next_ns: None };
+        assert_eq!(firmware.work_on_trims(6), slice, "both fit in one slice");
         assert_eq!(firmware.owe_for_trim(7, 1), Some(6 + 20_000), "2 us at a tenth of the time");
     }
 

@@ -17,14 +17,17 @@
 //! | `buffer` | the write buffer in DRAM, one-shot programming units, and who waits for durability |
 //! | `nand`, `channel` | channels, dies and planes |
 //! | `events` | what happens next |
+//! | `log`, `counts` | what happened: work of the drive's own with its times, and sums as SMART has them |
 
 mod buffer;
 mod channel;
 mod command;
+mod counts;
 mod drive;
 mod events;
 mod firmware;
 mod ftl;
+mod log;
 mod model;
 mod nand;
 mod parameters;
@@ -32,8 +35,10 @@ mod placement;
 mod quantity;
 mod server;
 
-pub use drive::{Counters, SimulatedDrive};
+pub use counts::{Counters, HostCounters};
+pub use drive::SimulatedDrive;
 pub use ftl::{closed_form_write_amplification, ClosedUnit, PageCounters, ReclaimStep, TranslationLayer};
+pub use log::{DriveEvent, DroppedEvents, EventKind, EventLog, EVENTS_MAX, PAUSE_NS_MAX, PIECE_NS};
 pub use model::{Figures, Model, ModelError};
 pub use parameters::{InitialState, Parameters, ReadTime, TrimMode};
 

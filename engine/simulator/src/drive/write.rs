@@ -3,6 +3,7 @@
 use super::SimulatedDrive;
 use crate::command::touched_pages;
 use crate::ftl::{ReclaimStep, TranslationLayer};
+use crate::log::EventKind;
 use crate::nand::Work;
 use crate::parameters::Parameters;
 use std::ops::Range;
@@ -89,6 +90,8 @@ impl SimulatedDrive {
         for step in self.translation.steps() {
             match step {
                 ReclaimStep::Program(moved) => {
+                    self.log.begin(EventKind::GarbageCollection, self.now_ns);
+                    self.log.extend(EventKind::GarbageCollection, self.now_ns, u64::from(moved.pages));
                     nand.work(self.now_ns, self.placement.die_of(moved.unit), Work::Moved, events);
                     self.overhead.owe_for_moved();
                 }
@@ -107,7 +110,11 @@ impl SimulatedDrive {
     }
 
     pub(super) fn work_done(&mut self, die: u32) {
-        let Work::Host(unit) = self.nand.work_done(self.now_ns, die, &mut self.events) else { return };
+        let unit = match self.nand.work_done(self.now_ns, die, &mut self.events) {
+            Work::Host(unit) => unit,
+            Work::Moved => return self.log.end(EventKind::GarbageCollection, self.now_ns),
+            Work::Overhead | Work::Erase => return,
+        };
         self.buffer.programmed(unit);
         while let Some(barrier) = self.barriers.front().copied() {
             if barrier.units > self.buffer.durable_units() {
