@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a drive can be busy with by itself.
+/// What a drive can be busy with by itself, or held up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -14,46 +14,50 @@ pub enum EventKind {
     GarbageCollection,
     /// The firmware works on trims. Amount: pages trimmed.
     TrimService,
-    /// The cache of single-level cells is emptied into the others. Amount: pages moved.
-    CacheFolding,
+    /// The cache of single-level cells is emptied to where data stays. Amount: pages moved.
+    SlcFolding,
+    /// Writes go past the cache of single-level cells, which is full. Amount: pages written.
+    SlcFull,
     /// The mapping is read from the NAND, since what is asked for is not in memory. Amount: reads of it.
     MappingMisses,
-    /// Power or temperature hold the drive back. Amount: commands and programs that waited for it.
-    Throttle,
-    /// The drive answers nothing, as it was told to. Amount: commands that waited.
+    /// The drive looks after its NAND. Amount: how often.
+    Housekeeping,
+    /// Writes wait for the write buffer. Amount: writes.
+    WriteBufferFull,
+    /// Work waits for the power budget. Amount: nanoseconds waited, over all that waited.
+    PowerLimit,
+    /// The drive is slowed down since it is hot. Amount: how often it began.
+    ThermalThrottle,
+    /// A fault that was asked for: the drive stood still. Amount: commands that waited.
     Stall,
+    /// A fault that was asked for: power was lost. Amount: pages lost.
+    PowerLoss,
 }
 
-impl EventKind {
-    /// Every kind.
-    pub const ALL: [EventKind; 6] = [
-        EventKind::GarbageCollection,
-        EventKind::TrimService,
-        EventKind::CacheFolding,
-        EventKind::MappingMisses,
-        EventKind::Throttle,
-        EventKind::Stall,
-    ];
+/// The name of each kind in recordings, and what its amount counts; in the order of the kinds.
+const KINDS: &[(EventKind, &str, &str)] = &[
+    (EventKind::GarbageCollection, "garbage_collection", "pages"),
+    (EventKind::TrimService, "trim_service", "pages"),
+    (EventKind::SlcFolding, "slc_folding", "pages"),
+    (EventKind::SlcFull, "slc_full", "pages"),
+    (EventKind::MappingMisses, "mapping_misses", "reads"),
+    (EventKind::Housekeeping, "housekeeping", "times"),
+    (EventKind::WriteBufferFull, "write_buffer_full", "writes"),
+    (EventKind::PowerLimit, "power_limit", "ns"),
+    (EventKind::ThermalThrottle, "thermal_throttle", "times"),
+    (EventKind::Stall, "stall", "commands"),
+    (EventKind::PowerLoss, "power_loss", "pages"),
+];
 
+impl EventKind {
     /// Its name in recordings.
     pub fn name(self) -> &'static str {
-        match self {
-            EventKind::GarbageCollection => "garbage_collection",
-            EventKind::TrimService => "trim_service",
-            EventKind::CacheFolding => "cache_folding",
-            EventKind::MappingMisses => "mapping_misses",
-            EventKind::Throttle => "throttle",
-            EventKind::Stall => "stall",
-        }
+        KINDS[self as usize].1
     }
 
     /// What its amount counts.
     pub fn unit(self) -> &'static str {
-        match self {
-            EventKind::GarbageCollection | EventKind::TrimService | EventKind::CacheFolding => "pages",
-            EventKind::MappingMisses => "reads",
-            EventKind::Throttle | EventKind::Stall => "commands",
-        }
+        KINDS[self as usize].2
     }
 }
 
@@ -99,7 +103,7 @@ pub const EVENTS_MAX: usize = 16_384;
 /// The log of a drive. Times are the drive's own.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EventLog {
-    /// One for each kind, in the order of [`EventKind::ALL`].
+    /// One for each kind, in the order of [`KINDS`].
     activities: Vec<Activity>,
 }
 
@@ -123,7 +127,7 @@ impl Default for EventLog {
             kept: Vec::new(),
             dropped: DroppedEvents::default(),
         };
-        EventLog { activities: EventKind::ALL.map(activity).into() }
+        EventLog { activities: KINDS.iter().map(|(kind, _, _)| activity(*kind)).collect() }
     }
 }
 
@@ -244,6 +248,14 @@ mod tests {
     use EventKind::{GarbageCollection, Stall, TrimService};
 
     const MS: i64 = 1_000_000;
+
+    #[test]
+    fn the_table_of_kinds_is_in_their_order_and_its_names_are_their_own() {
+        for (at, (kind, name, _)) in KINDS.iter().enumerate() {
+            assert_eq!(*kind as usize, at);
+            assert_eq!(toml::Value::try_from(kind).unwrap().as_str(), Some(*name));
+        }
+    }
 
     fn event(kind: EventKind, start_ns: i64, end_ns: i64, busy_ns: i64, amount: u64) -> DriveEvent {
         DriveEvent { kind, start_ns, end_ns, busy_ns, amount }
