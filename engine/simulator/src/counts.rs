@@ -46,6 +46,12 @@ pub struct Counters {
     pub unmapped_pages_read: u64,
     /// Units programmed, or waiting to be, for data of the host.
     pub host_programs: u64,
+    /// The same into the SLC cache.
+    pub cached_programs: u64,
+    /// Units programmed, or waiting to be, for pages from the SLC cache.
+    pub folded_programs: u64,
+    /// Times that a read interrupted a program or an erase.
+    pub suspends: u64,
     /// Units programmed, or waiting to be, for pages that reclaiming moved.
     pub moved_programs: u64,
     /// Units programmed, or waiting to be, for parity and what the drive keeps for itself.
@@ -59,10 +65,11 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Bytes that the NAND was given to program: the host's, what reclaiming moved, what units were filled up with, and what the
+    /// Bytes that the NAND was given to program: the host's, what reclaiming or folding moved, what units were filled up with, and what the
     /// drive programs for itself in units of so many bytes.
     pub fn nand_written_bytes(&self, program_unit_bytes: u64) -> u64 {
-        let pages = self.pages.host_pages + self.pages.moved_pages + self.pages.unused_pages;
-        pages * PAGE_BYTES + self.overhead_programs * program_unit_bytes
+        let moved = self.pages.moved_pages + self.pages.folded_pages;
+        (self.pages.host_pages + moved + self.pages.unused_pages) * PAGE_BYTES
+            + self.overhead_programs * program_unit_bytes
     }
 }

@@ -1,5 +1,7 @@
 //! The drive: the queue of its interface, and the way of each command through its parts.
 
+mod background;
+mod overhead;
 mod read;
 mod write;
 
@@ -14,9 +16,11 @@ use crate::model::Model;
 use crate::nand::Nand;
 use crate::placement::Placement;
 use crate::server::{transfer_ns, Server};
+use background::Background;
+use overhead::Overhead;
 use std::collections::VecDeque;
 use testdrive_core::{Command, Completion, Opcode};
-use write::{AfterBarrier, Barrier, Overhead, WaitingWrite};
+use write::{AfterBarrier, Barrier, WaitingWrite};
 
 #[derive(Clone, Copy, Debug)]
 struct InFlight {
@@ -60,6 +64,7 @@ pub struct SimulatedDrive {
     waiting_writes: VecDeque<WaitingWrite>,
     barriers: VecDeque<Barrier>,
     overhead: Overhead,
+    background: Background,
     nand: Nand,
     completed: VecDeque<Completion>,
     buffered_pages_read: u64,
@@ -83,9 +88,10 @@ impl SimulatedDrive {
             firmware: Firmware::new(parameters),
             link_in: Server::default(),
             link_out: Server::default(),
-            placement: Placement::new(parameters),
+            placement: Placement::new(parameters, translation.cache_start()),
             buffer: WriteBuffer::new(parameters.write_buffer_bytes, translation.units()),
             overhead: Overhead::new(parameters, &translation),
+            background: Background::default(),
             translation,
             waiting_writes: VecDeque::new(),
             barriers: VecDeque::new(),
@@ -118,6 +124,9 @@ impl SimulatedDrive {
             buffered_pages_read: self.buffered_pages_read,
             unmapped_pages_read: self.unmapped_pages_read,
             host_programs: nand.host_programs,
+            cached_programs: nand.cached_programs,
+            folded_programs: nand.folded_programs,
+            suspends: nand.suspends,
             moved_programs: nand.moved_programs,
             overhead_programs: nand.overhead_programs,
             erases: nand.erases,
@@ -149,6 +158,7 @@ impl SimulatedDrive {
             self.act(event_ns, action);
         }
         self.now_ns = now_ns;
+        self.begin_background();
         let index = slot as usize;
         if index >= self.slots.len() {
             self.slots.resize(index + 1, None);
@@ -205,6 +215,8 @@ impl SimulatedDrive {
             Action::UnitTransferred(die) => self.nand.unit_transferred(now_ns, die, &mut self.events),
             Action::WorkDone(die) => self.work_done(die),
             Action::TrimSlice => self.work_on_trims(),
+            Action::Fold => self.fold(),
+            Action::Housekeeping => self.housekeeping(),
             Action::Completed(slot) => self.complete(slot),
         }
     }

@@ -22,6 +22,10 @@ pub(crate) enum Action {
     WorkDone(u32),
     /// It is time for the next slice of the work that trims left behind.
     TrimSlice,
+    /// It may be time to empty some of the SLC cache.
+    Fold,
+    /// It is time for the drive to look after its NAND.
+    Housekeeping,
     /// The host sees the completion of this slot.
     Completed(u32),
 }

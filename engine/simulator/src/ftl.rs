@@ -11,6 +11,7 @@ mod lazy_array;
 mod map;
 mod permutation;
 mod reclaim;
+mod slc;
 mod superblocks;
 
 pub use frontier::ClosedUnit;
@@ -24,6 +25,7 @@ use geometry::Geometry;
 use map::PageMap;
 use reclaim::Victim;
 use serde::Serialize;
+use slc::SlcCache;
 use std::ops::Range;
 use superblocks::Superblocks;
 
@@ -34,6 +36,10 @@ pub enum ReclaimStep {
     Program(ClosedUnit),
     /// A superblock was emptied: it is to be erased.
     Erase,
+    /// A unit of pages from the SLC cache was gathered: it is to be programmed.
+    Fold(ClosedUnit),
+    /// A unit of the SLC cache was emptied: it is to be erased with its neighbours.
+    EraseCached,
 }
 
 /// What a translation layer did so far.
@@ -43,6 +49,8 @@ pub struct PageCounters {
     pub host_pages: u64,
     /// Valid pages that reclaiming moved.
     pub moved_pages: u64,
+    /// Pages that went from the SLC cache to where data stays.
+    pub folded_pages: u64,
     /// Superblocks emptied.
     pub reclaimed_superblocks: u64,
     /// Pages left unused in units that were programmed before they were full.
@@ -54,7 +62,7 @@ impl PageCounters {
     pub fn write_amplification(&self) -> f64 {
         match self.host_pages {
             0 => 1.0,
-            host => (host + self.moved_pages) as f64 / host as f64,
+            host => (host + self.moved_pages + self.folded_pages) as f64 / host as f64,
         }
     }
 
@@ -64,6 +72,7 @@ impl PageCounters {
         PageCounters {
             host_pages: self.host_pages - before.host_pages,
             moved_pages: self.moved_pages - before.moved_pages,
+            folded_pages: self.folded_pages - before.folded_pages,
             reclaimed_superblocks: self.reclaimed_superblocks - before.reclaimed_superblocks,
             unused_pages: self.unused_pages - before.unused_pages,
         }
@@ -83,6 +92,8 @@ pub struct TranslationLayer {
     moved_frontier: Option<Frontier>,
     host_unit: OpenUnit,
     moved_unit: OpenUnit,
+    folded_unit: OpenUnit,
+    slc: Option<SlcCache>,
     victim: Option<Victim>,
     mapped_pages: u64,
     steps: Vec<ReclaimStep>,
@@ -94,13 +105,16 @@ pub struct TranslationLayer {
 enum Writer {
     Host,
     Reclaim,
+    Fold,
 }
 
 impl TranslationLayer {
     /// The layer of a drive with these parameters, in its initial state.
     pub fn new(parameters: &Parameters) -> TranslationLayer {
         let geometry = Geometry::new(parameters);
-        let map = PageMap::new(parameters, &geometry);
+        let slc = SlcCache::new(parameters, &geometry);
+        let slots = geometry.slots() + slc.as_ref().map_or(0, SlcCache::slots);
+        let map = PageMap::new(parameters, &geometry, slots);
         let superblocks = Superblocks::new(&geometry, map.initial());
         TranslationLayer {
             mapped_pages: superblocks.all_valid(),
@@ -111,6 +125,8 @@ impl TranslationLayer {
             moved_frontier: parameters.separate_moved_data.then(Frontier::default),
             host_unit: OpenUnit::default(),
             moved_unit: OpenUnit::default(),
+            folded_unit: OpenUnit::default(),
+            slc,
             victim: None,
             steps: Vec::new(),
             counters: PageCounters::default(),
@@ -130,7 +146,8 @@ impl TranslationLayer {
 
     /// Units over all superblocks.
     pub(crate) fn units(&self) -> usize {
-        self.geometry.superblocks as usize * self.geometry.superblock_units as usize
+        let cached = self.slc.as_ref().map_or(0, |slc| slc.units() as usize);
+        self.geometry.superblocks as usize * self.geometry.superblock_units as usize + cached
     }
 
     /// Units of a superblock.
@@ -162,7 +179,25 @@ impl TranslationLayer {
     /// The unit of a slot.
     #[inline]
     pub(crate) fn unit_of(&self, slot: u32) -> u32 {
-        self.geometry.unit_of(slot)
+        match &self.slc {
+            Some(slc) if slot >= slc.first_slot => slc.unit_of(slot),
+            _ => self.geometry.unit_of(slot),
+        }
+    }
+
+    /// The first slot and the first unit of the SLC cache, if there is one.
+    pub(crate) fn cache_start(&self) -> Option<(u32, u32)> {
+        self.slc.as_ref().map(|slc| (slc.first_slot, slc.first_unit))
+    }
+
+    /// Whether there is an SLC cache, with or without room.
+    pub(crate) fn has_cache(&self) -> bool {
+        self.slc.is_some()
+    }
+
+    /// Units of the SLC cache that hold data, or did before it was written over.
+    pub fn cached_units(&self) -> u32 {
+        self.slc.as_ref().map_or(0, SlcCache::used_units)
     }
 
     /// Says that a page will be written or read soon: its entry is then at hand.
@@ -183,20 +218,37 @@ impl TranslationLayer {
             None => self.open_unit(Writer::Host),
         };
         match self.map.slot_of(page) {
-            Some(slot) => self.superblocks.remove_valid(self.geometry.superblock_of(slot), 1),
+            Some(slot) => self.remove_valid(slot),
             None => self.mapped_pages += 1,
         }
         self.counters.host_pages += 1;
         self.map.place(page, first_slot + self.host_unit.pages);
-        self.superblocks.add_valid(self.geometry.superblock_of(first_slot), 1);
         self.host_unit.pages += 1;
-        self.host_unit.pages == self.geometry.unit_pages
+        match &mut self.slc {
+            Some(slc) if first_slot >= slc.first_slot => {
+                slc.add_valid();
+                self.host_unit.pages == slc.unit_pages()
+            }
+            _ => {
+                self.superblocks.add_valid(self.geometry.superblock_of(first_slot), 1);
+                self.host_unit.pages == self.geometry.unit_pages
+            }
+        }
+    }
+
+    /// Takes a place's data out of the count of what is valid.
+    #[inline]
+    fn remove_valid(&mut self, slot: u32) {
+        match &mut self.slc {
+            Some(slc) if slot >= slc.first_slot => slc.remove_valid(),
+            _ => self.superblocks.remove_valid(self.geometry.superblock_of(slot), 1),
+        }
     }
 
     /// The unit that is being gathered for the host, if one is.
     #[inline]
     pub(crate) fn open_host_unit(&self) -> Option<u32> {
-        self.host_unit.first_slot.map(|slot| self.geometry.unit_of(slot))
+        self.host_unit.first_slot.map(|slot| self.unit_of(slot))
     }
 
     /// Closes the host's unit, full or not, and reclaims as much as that asks for; `None` where nothing was gathered.
@@ -204,7 +256,9 @@ impl TranslationLayer {
     /// What reclaiming did is in [`TranslationLayer::steps`], to be done before the unit is programmed.
     pub fn close_unit(&mut self) -> Option<ClosedUnit> {
         let closed = self.close(Writer::Host)?;
-        self.reclaim_for(closed.pages);
+        if !closed.cached {
+            self.reclaim_for(closed.pages);
+        }
         Some(closed)
     }
 
@@ -222,7 +276,7 @@ impl TranslationLayer {
         let before = self.mapped_pages;
         for page in pages {
             if let Some(slot) = self.map.slot_of(page) {
-                self.superblocks.remove_valid(self.geometry.superblock_of(slot), 1);
+                self.remove_valid(slot);
                 self.map.forget(page);
                 self.mapped_pages -= 1;
             }
@@ -232,18 +286,19 @@ impl TranslationLayer {
 
     /// Valid pages over all superblocks: by the law of conservation the same as [`TranslationLayer::mapped_pages`].
     pub fn valid_pages(&self) -> u64 {
-        self.superblocks.all_valid()
+        self.superblocks.all_valid() + self.slc.as_ref().map_or(0, SlcCache::valid_pages)
     }
 
     fn open_unit(&mut self, writer: Writer) -> u32 {
-        let slot = self.next_unit(writer).unwrap_or_else(|| self.open_superblock(writer));
+        let cached = if writer == Writer::Host { self.next_cached_unit() } else { None };
+        let slot = cached.or_else(|| self.next_unit(writer)).unwrap_or_else(|| self.open_superblock(writer));
         *self.unit(writer) = OpenUnit { first_slot: Some(slot), pages: 0 };
         slot
     }
 
     /// Goes on in an empty superblock; returns the first slot of its first unit.
     fn open_superblock(&mut self, writer: Writer) -> u32 {
-        if writer == Writer::Host {
+        if writer != Writer::Reclaim {
             self.make_room();
             // Reclaiming may have opened one for both of them.
             if let Some(slot) = self.next_unit(writer) {
@@ -251,7 +306,7 @@ impl TranslationLayer {
             }
         }
         let superblock = self.superblocks.open();
-        if writer == Writer::Host {
+        if writer != Writer::Reclaim {
             self.choose_victim();
         }
         self.frontier(writer).go_on_in(superblock);
@@ -274,18 +329,23 @@ impl TranslationLayer {
         match writer {
             Writer::Host => &mut self.host_unit,
             Writer::Reclaim => &mut self.moved_unit,
+            Writer::Fold => &mut self.folded_unit,
         }
     }
 
     fn close(&mut self, writer: Writer) -> Option<ClosedUnit> {
         let OpenUnit { first_slot, pages } = std::mem::take(self.unit(writer));
         let first_slot = first_slot?;
-        for unused in pages..self.geometry.unit_pages {
+        let cached = self.slc.as_ref().filter(|slc| first_slot >= slc.first_slot);
+        for unused in pages..cached.map_or(self.geometry.unit_pages, SlcCache::unit_pages) {
             self.map.leave_unused(first_slot + unused);
             self.counters.unused_pages += 1;
         }
-        self.superblocks.close_unit(self.geometry.superblock_of(first_slot));
-        Some(ClosedUnit { unit: self.geometry.unit_of(first_slot), pages })
+        let cached = cached.is_some();
+        if !cached {
+            self.superblocks.close_unit(self.geometry.superblock_of(first_slot));
+        }
+        Some(ClosedUnit { unit: self.unit_of(first_slot), pages, cached })
     }
 }
 

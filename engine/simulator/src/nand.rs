@@ -1,7 +1,7 @@
 //! Dies and planes.
 //!
 //! A plane reads one NAND page at a time and hands it to the die's channel. A die programs one unit or erases one block at a
-//! time. Reads may overtake a waiting program a bounded number of times; one that runs is not suspended.
+//! time. Reads may overtake a waiting program a bounded number of times, and interrupt one that runs as often as the drive lets them.
 
 use crate::buffer::UnitNumber;
 use crate::channel::{Channel, Transfer};
@@ -25,12 +25,27 @@ struct GroupRead {
 pub(crate) enum Work {
     /// Programs a unit of the write buffer.
     Host(UnitNumber),
+    /// Programs a unit of the write buffer into the SLC cache.
+    HostCached(UnitNumber),
+    /// Programs pages from the SLC cache.
+    Folded,
     /// Programs pages that reclaiming moved.
     Moved,
     /// Programs parity and what the drive keeps for itself.
     Overhead,
     /// Erases a block.
     Erase,
+    /// What the drive does for its NAND's sake.
+    Housekeeping,
+}
+
+/// A program or an erase that was interrupted.
+#[derive(Clone, Copy, Debug)]
+struct Suspended {
+    work: Work,
+    left_ns: i64,
+    /// Reads that may still go before it goes on.
+    reads_left: u32,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -43,6 +58,10 @@ struct Plane {
 struct Die {
     waiting: VecDeque<(u64, Work)>,
     working: Option<Work>,
+    /// When the work is done, once its data is there: an event at another time is of work that was interrupted.
+    done_ns: Option<i64>,
+    suspended: Option<Suspended>,
+    suspends_left: u32,
     transfer: Transfer,
     planes_sensing: u32,
     reads_overtaken: u32,
@@ -53,6 +72,9 @@ struct Die {
 pub(crate) struct NandCounters {
     pub(crate) reads: u64,
     pub(crate) host_programs: u64,
+    pub(crate) cached_programs: u64,
+    pub(crate) folded_programs: u64,
+    pub(crate) suspends: u64,
     pub(crate) moved_programs: u64,
     pub(crate) overhead_programs: u64,
     pub(crate) erases: u64,
@@ -72,8 +94,13 @@ pub(crate) struct Nand {
     read_ns: i64,
     read_spread_ns: i64,
     read_time: ReadTime,
+    cached_unit_transfer_ns: i64,
     program_ns: i64,
+    slc_program_ns: i64,
     erase_ns: i64,
+    housekeeping_ns: i64,
+    suspends: u32,
+    suspend_ns: i64,
     arrivals: u64,
     random: SplitMix64,
     pub(crate) counters: NandCounters,
@@ -96,8 +123,14 @@ impl Nand {
             read_ns: parameters.nand_read_ns,
             read_spread_ns: parameters.nand_read_spread_ns,
             read_time: parameters.nand_read_time,
+            cached_unit_transfer_ns: chunk_transfer_ns
+                * (parameters.slc_unit_bytes / parameters.nand_page_bytes) as i64,
             program_ns: parameters.program_ns,
+            slc_program_ns: parameters.slc_program_ns,
             erase_ns: parameters.erase_ns,
+            housekeeping_ns: parameters.housekeeping_ns,
+            suspends: parameters.suspends,
+            suspend_ns: parameters.suspend_ns,
             arrivals: 0,
             random: SplitMix64::new(parameters.seed ^ 0x6e61_6e64),
             counters: NandCounters::default(),
@@ -115,6 +148,9 @@ impl Nand {
         self.arrivals += 1;
         self.counters.reads += 1;
         self.planes[plane as usize].waiting.push_back(GroupRead { order: self.arrivals, slot, pages });
+        if self.suspends > 0 && self.planes[plane as usize].sensing.is_none() {
+            self.interrupt(now_ns, plane / self.planes_per_die, events);
+        }
         self.start_read(now_ns, plane, events);
     }
 
@@ -123,9 +159,12 @@ impl Nand {
         self.arrivals += 1;
         match work {
             Work::Host(_) => self.counters.host_programs += 1,
+            Work::HostCached(_) => self.counters.cached_programs += 1,
+            Work::Folded => self.counters.folded_programs += 1,
             Work::Moved => self.counters.moved_programs += 1,
             Work::Overhead => self.counters.overhead_programs += 1,
             Work::Erase => self.counters.erases += 1,
+            Work::Housekeeping => {}
         }
         self.dies[die as usize].waiting.push_back((self.arrivals, work));
         self.start_work(now_ns, die, events);
@@ -148,20 +187,62 @@ impl Nand {
     /// The data of a program should be in the die's register: programming begins, unless reads held it up.
     pub(crate) fn unit_transferred(&mut self, now_ns: i64, die: u32, events: &mut Events) {
         let channel = die as usize % self.channels.len();
-        match self.channels[channel].end_program(&mut self.dies[die as usize].transfer) {
-            Some(later_ns) => events.schedule(later_ns, Action::UnitTransferred(die)),
-            None => events.schedule(now_ns + self.program_ns, Action::WorkDone(die)),
+        let state = &mut self.dies[die as usize];
+        if let Some(later_ns) = self.channels[channel].end_program(&mut state.transfer) {
+            return events.schedule(later_ns, Action::UnitTransferred(die));
         }
+        let cached = matches!(state.working, Some(Work::HostCached(_)));
+        let program_ns = if cached { self.slc_program_ns } else { self.program_ns };
+        self.occupy(now_ns, die, program_ns, events);
+        self.let_reads_interrupt(now_ns, die, events);
     }
 
-    /// The die is done; returns with what.
-    pub(crate) fn work_done(&mut self, now_ns: i64, die: u32, events: &mut Events) -> Work {
-        let done = self.dies[die as usize].working.take().expect("a die that is done was at work");
+    /// The die is busy for so long from now on.
+    fn occupy(&mut self, now_ns: i64, die: u32, busy_ns: i64, events: &mut Events) {
+        self.dies[die as usize].done_ns = Some(now_ns + busy_ns);
+        events.schedule(now_ns + busy_ns, Action::WorkDone(die));
+    }
+
+    /// The die is done, unless it was interrupted meanwhile; returns with what.
+    pub(crate) fn work_done(&mut self, now_ns: i64, die: u32, events: &mut Events) -> Option<Work> {
+        let state = &mut self.dies[die as usize];
+        if state.done_ns != Some(now_ns) {
+            return None;
+        }
+        state.done_ns = None;
+        let done = state.working.take().expect("a die that is done was at work");
+        self.start_reads(now_ns, die, events);
+        self.start_work(now_ns, die, events);
+        Some(done)
+    }
+
+    fn start_reads(&mut self, now_ns: i64, die: u32, events: &mut Events) {
         for plane in die * self.planes_per_die..(die + 1) * self.planes_per_die {
             self.start_read(now_ns, plane, events);
         }
-        self.start_work(now_ns, die, events);
-        done
+    }
+
+    /// Interrupts what the die does if reads wait for it and it may be.
+    fn let_reads_interrupt(&mut self, now_ns: i64, die: u32, events: &mut Events) {
+        let waits = |plane: u32| !self.planes[plane as usize].waiting.is_empty();
+        if self.suspends > 0 && (die * self.planes_per_die..(die + 1) * self.planes_per_die).any(waits) {
+            self.interrupt(now_ns, die, events);
+        }
+    }
+
+    fn interrupt(&mut self, now_ns: i64, die: u32, events: &mut Events) {
+        let state = &mut self.dies[die as usize];
+        // While its data is on the channel there is nothing to interrupt yet.
+        let (Some(work), Some(done_ns)) = (state.working, state.done_ns) else { return };
+        if state.suspends_left == 0 || work == Work::Housekeeping || done_ns <= now_ns {
+            return;
+        }
+        state.suspends_left -= 1;
+        self.counters.suspends += 1;
+        let left_ns = done_ns - now_ns + self.suspend_ns;
+        state.suspended = Some(Suspended { work, left_ns, reads_left: self.reads_before_program.max(1) });
+        (state.working, state.done_ns) = (None, None);
+        self.start_reads(now_ns, die, events);
     }
 
     /// Starts the plane's next read if the plane is idle and the read's turn has come.
@@ -173,7 +254,14 @@ impl Nand {
         if state.sensing.is_some() || die.working.is_some() {
             return;
         }
-        if die.waiting.front().is_some_and(|(order, _)| *order < read.order) {
+        let mut delay_ns = 0;
+        if let Some(suspended) = &mut die.suspended {
+            if suspended.reads_left == 0 {
+                return;
+            }
+            suspended.reads_left -= 1;
+            delay_ns = self.suspend_ns;
+        } else if die.waiting.front().is_some_and(|(order, _)| *order < read.order) {
             if die.reads_overtaken >= self.reads_before_program {
                 return;
             }
@@ -182,7 +270,7 @@ impl Nand {
         state.waiting.pop_front();
         state.sensing = Some(read);
         die.planes_sensing += 1;
-        events.schedule(now_ns + self.draw_read_ns(), Action::Sensed(plane));
+        events.schedule(now_ns + delay_ns + self.draw_read_ns(), Action::Sensed(plane));
     }
 
     /// Starts the die's next program or erase if nothing runs there. Reads are started before it at every step, so that what still
@@ -193,14 +281,22 @@ impl Nand {
         if state.working.is_some() || state.planes_sensing > 0 {
             return;
         }
+        if let Some(Suspended { work, left_ns, .. }) = state.suspended.take() {
+            state.working = Some(work);
+            self.occupy(now_ns, die, left_ns, events);
+            return self.let_reads_interrupt(now_ns, die, events);
+        }
         let Some((_, work)) = state.waiting.pop_front() else { return };
         state.working = Some(work);
         state.reads_overtaken = 0;
-        if work == Work::Erase {
-            return events.schedule(now_ns + self.erase_ns, Action::WorkDone(die));
-        }
-        let unit_ns = self.unit_transfer_ns;
-        let (end_ns, transfer) = self.channel_of(die).begin_program(now_ns, unit_ns);
+        state.suspends_left = self.suspends;
+        let transfer_ns = match work {
+            Work::Erase => return self.occupy(now_ns, die, self.erase_ns, events),
+            Work::Housekeeping => return self.occupy(now_ns, die, self.housekeeping_ns, events),
+            Work::HostCached(_) => self.cached_unit_transfer_ns,
+            Work::Host(_) | Work::Folded | Work::Moved | Work::Overhead => self.unit_transfer_ns,
+        };
+        let (end_ns, transfer) = self.channel_of(die).begin_program(now_ns, transfer_ns);
         self.dies[die as usize].transfer = transfer;
         events.schedule(end_ns, Action::UnitTransferred(die));
     }

@@ -29,6 +29,16 @@ pub enum ReadTime {
     Exponential,
 }
 
+/// What becomes of a write that finds the SLC cache full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlcWhenFull {
+    /// It goes where data stays, past the cache.
+    Direct,
+    /// It waits until as much as it needs was moved from the cache to where data stays.
+    Fold,
+}
+
 /// What the drive does with a trim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -116,6 +126,33 @@ pub struct Parameters {
     /// The same for each page that garbage collection moves, with what it takes to read and to book it.
     pub programs_per_moved_page: f64,
 
+    /// NAND that is kept for an SLC cache, beside the over-provisioning, as a share of the capacity; 0 for none.
+    pub slc_static_share: f64,
+    /// The share of the NAND that holds no data and is lent to the SLC cache, at one bit a cell.
+    pub slc_dynamic_share: f64,
+    /// tPROG of a unit of the cache.
+    pub slc_program_ns: i64,
+    /// What a die programs at a time in the cache.
+    pub slc_unit_bytes: u64,
+    /// What becomes of a write that finds the cache full.
+    pub slc_when_full: SlcWhenFull,
+    /// How long no write must have come before the cache is emptied in the background.
+    pub slc_idle_ns: i64,
+    /// The share of the NAND's time that this takes.
+    pub slc_fold_share: f64,
+    /// Programs for each page that goes from the cache to where it stays, with what it takes to read and to book it.
+    pub programs_per_folded_page: f64,
+
+    /// How often a read may interrupt one program or erase; 0 lets reads wait.
+    pub suspends: u32,
+    /// What an interruption takes before the read, and again before the program goes on.
+    pub suspend_ns: i64,
+
+    /// How often the drive looks after its NAND, which holds up everything; 0 for never.
+    pub housekeeping_period_ns: i64,
+    /// For how long.
+    pub housekeeping_ns: i64,
+
     /// What the drive does with a trim.
     pub trim_mode: TrimMode,
     /// Work of a trim, whatever its length.
@@ -147,6 +184,11 @@ impl Parameters {
     /// What the host sees, in pages.
     pub fn pages(&self) -> u32 {
         (self.capacity_bytes / PAGE_BYTES) as u32
+    }
+
+    /// Pages that a die programs at a time in the SLC cache.
+    pub fn slc_unit_pages(&self) -> u32 {
+        (self.slc_unit_bytes / PAGE_BYTES) as u32
     }
 
     /// Pages that a die programs at a time.

@@ -12,10 +12,15 @@ pub(crate) struct Placement {
     by_dies: Divisor,
     dies: u32,
     planes_per_die: u32,
+    /// Where the slots and the units of the SLC cache begin, and what one of its units holds.
+    cache: Option<(u32, u32)>,
+    cache_unit_pages: u32,
+    by_cache_unit: Divisor,
 }
 
 impl Placement {
-    pub(crate) fn new(parameters: &Parameters) -> Placement {
+    /// `cache`: the first slot and the first unit of the SLC cache, if there is one.
+    pub(crate) fn new(parameters: &Parameters, cache: Option<(u32, u32)>) -> Placement {
         let unit_pages = parameters.unit_pages();
         let dies = parameters.dies();
         Placement {
@@ -25,6 +30,9 @@ impl Placement {
             by_dies: Divisor::new(dies),
             dies,
             planes_per_die: parameters.planes_per_die,
+            cache,
+            cache_unit_pages: parameters.slc_unit_pages(),
+            by_cache_unit: Divisor::new(parameters.slc_unit_pages()),
         }
     }
 
@@ -43,8 +51,17 @@ impl Placement {
     /// The plane of a slot, counted over all dies.
     #[inline]
     pub(crate) fn plane_of(&self, slot: u32) -> u32 {
-        let unit = self.by_unit.divide(slot);
-        let nand_page = self.nand_page_pages.divide(slot - unit * self.unit_pages);
+        let (unit, within) = match self.cache {
+            Some((first_slot, first_unit)) if slot >= first_slot => {
+                let cached = self.by_cache_unit.divide(slot - first_slot);
+                (first_unit + cached, slot - first_slot - cached * self.cache_unit_pages)
+            }
+            _ => {
+                let unit = self.by_unit.divide(slot);
+                (unit, slot - unit * self.unit_pages)
+            }
+        };
+        let nand_page = self.nand_page_pages.divide(within);
         self.die_of(unit) * self.planes_per_die + nand_page % self.planes_per_die
     }
 }
@@ -57,7 +74,7 @@ mod tests {
     #[test]
     fn slots_go_over_planes_within_a_unit_and_units_over_dies() {
         let model = Model::builtin("enterprise-mixed").unwrap();
-        let placement = Placement::new(model.parameters());
+        let placement = Placement::new(model.parameters(), None);
         // 16 x 4 dies of 4 planes, units of 48 pages, NAND pages of 4.
         let planes: Vec<u32> = (0..48).step_by(4).map(|slot| placement.plane_of(slot)).collect();
         assert_eq!(planes, [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 3]);

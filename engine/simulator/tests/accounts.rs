@@ -78,8 +78,11 @@ fn garbage_collection_is_logged_with_every_page_that_was_programmed_for_it() {
     let (mut drive, end_ns) = overwritten(&[]);
     let unit_pages = u64::from(drive.model().parameters().unit_pages());
     let programmed = drive.counters().moved_programs * unit_pages;
-    let (events, dropped) = drive.take_events(end_ns);
-    assert!(dropped.is_empty() && events.iter().all(|event| event.kind == EventKind::GarbageCollection));
+    let (mut events, dropped) = drive.take_events(end_ns);
+    assert!(dropped.is_empty());
+    // A closed loop writes faster than the NAND takes it, which is logged too.
+    events.retain(|event| event.kind != EventKind::WriteBufferFull);
+    assert!(events.iter().all(|event| event.kind == EventKind::GarbageCollection));
     assert_eq!(amount(&events), programmed);
     // At 7 % spare three of four programs are of moved pages, so that hardly a moment is without one.
     let span_ns = end_ns - events[0].start_ns;

@@ -175,12 +175,12 @@ fn time_cannot_run_backwards() {
 }
 
 #[test]
-fn a_full_drive_of_8_tib_costs_no_memory_before_it_is_used() {
+fn a_full_drive_of_4_tib_costs_no_memory_before_it_is_used() {
     let mut model = Model::builtin("enterprise-mixed").unwrap();
-    model.set("capacity", "8TiB").unwrap();
+    model.set("capacity", "4TiB").unwrap();
     let mut drive = SimulatedDrive::new(model);
-    assert_eq!(drive.model().parameters().capacity_bytes, 8 << 40);
-    let measured = closed_loop(&mut drive, 8, 10, 100, random_4k(Opcode::Read, 8 << 40, 1));
+    assert_eq!(drive.model().parameters().capacity_bytes, 4 << 40);
+    let measured = closed_loop(&mut drive, 8, 10, 100, random_4k(Opcode::Read, 4 << 40, 1));
     assert!(measured.ios_per_s > 0.0);
     assert!(latency_alone_ns(&mut SimulatedDrive::new(small("sata", 1)), 0, &FLUSH) > 0);
 }

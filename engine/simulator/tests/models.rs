@@ -86,7 +86,7 @@ fn values_that_make_sense_only_together_are_set_together() {
     assert!(model.set("program_unit", "8MiB").is_err());
     model.set_all([("program_unit", "8MiB"), ("write_buffer", "32MiB"), ("erase_block", "1GiB")]).unwrap();
     assert!(model.set("write_buffer", "4MiB").is_err());
-    model.set_all([("write_buffer", "4MiB"), ("program_unit", "64KiB"), ("erase_block", "8MiB")]).unwrap();
+    model.set_all([("write_buffer", "4MiB"), ("program_unit", "192KiB"), ("erase_block", "24MiB")]).unwrap();
     assert_eq!(model, self::model());
 }
 
@@ -121,7 +121,7 @@ fn a_value_that_makes_no_sense_is_named_with_what_would() {
         ("over_provisioning", "0%", "such as 0.07 or 7%"),
         ("op", "lots", "a number"),
         ("superblocks", "1", "from 8"),
-        ("capacity", "9TiB", "to 8TiB"),
+        ("capacity", "9TiB", "to 4TiB"),
         ("host_link", "1B", "MB/s"),
     ] {
         let message = refusal(key, value);

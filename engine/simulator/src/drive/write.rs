@@ -2,10 +2,8 @@
 
 use super::SimulatedDrive;
 use crate::command::touched_pages;
-use crate::ftl::{ReclaimStep, TranslationLayer};
 use crate::log::EventKind;
 use crate::nand::Work;
-use crate::parameters::Parameters;
 use std::ops::Range;
 use testdrive_core::Flags;
 
@@ -14,6 +12,8 @@ use testdrive_core::Flags;
 pub(super) struct WaitingWrite {
     slot: u32,
     pages: Range<u32>,
+    /// Whether it was noted that it found no place.
+    waited: bool,
 }
 
 /// A command that waits until so many units were programmed without a gap.
@@ -42,14 +42,18 @@ impl SimulatedDrive {
 
     fn buffer_write(&mut self, slot: u32) {
         let pages = touched_pages(&self.command(slot).command);
-        self.waiting_writes.push_back(WaitingWrite { slot, pages });
+        self.waiting_writes.push_back(WaitingWrite { slot, pages, waited: false });
         self.fill_buffer();
+        self.note_write();
     }
 
     /// Gives places in the buffer to waiting writes, in their order, as far as there is room.
     fn fill_buffer(&mut self) {
         while let Some(write) = self.waiting_writes.front_mut() {
             if !write.pages.is_empty() && !self.buffer.has_room() {
+                if !std::mem::replace(&mut write.waited, true) {
+                    self.log.extend(EventKind::WriteBufferFull, self.now_ns, 1);
+                }
                 return;
             }
             let slot = write.slot;
@@ -86,34 +90,25 @@ impl SimulatedDrive {
     /// Sends what was gathered to the NAND, behind what reclaiming has to program first to make room for it.
     fn program_unit(&mut self) {
         let Some(closed) = self.translation.close_unit() else { return };
-        let (nand, events) = (&mut self.nand, &mut self.events);
-        for step in self.translation.steps() {
-            match step {
-                ReclaimStep::Program(moved) => {
-                    self.log.begin(EventKind::GarbageCollection, self.now_ns);
-                    self.log.extend(EventKind::GarbageCollection, self.now_ns, u64::from(moved.pages));
-                    nand.work(self.now_ns, self.placement.die_of(moved.unit), Work::Moved, events);
-                    self.overhead.owe_for_moved();
-                }
-                ReclaimStep::Erase => self.overhead.owe_for_erase(),
+        if !closed.cached {
+            self.overhead.owe_for_host();
+            if self.translation.has_cache() {
+                self.log.extend(EventKind::SlcFull, self.now_ns, u64::from(closed.pages));
             }
         }
-        self.overhead.owe_for_host();
-        if let Some(die) = self.overhead.next_erase(nand.dies()) {
-            nand.work(self.now_ns, die, Work::Erase, events);
-        }
-        while let Some(die) = self.overhead.next_program(nand.dies()) {
-            nand.work(self.now_ns, die, Work::Overhead, events);
-        }
+        self.do_reclaim_steps();
         let number = self.buffer.close_unit(closed.unit, closed.pages);
-        nand.work(self.now_ns, self.placement.die_of(closed.unit), Work::Host(number), events);
+        let work = if closed.cached { Work::HostCached(number) } else { Work::Host(number) };
+        self.nand.work(self.now_ns, self.placement.die_of(closed.unit), work, &mut self.events);
     }
 
     pub(super) fn work_done(&mut self, die: u32) {
-        let unit = match self.nand.work_done(self.now_ns, die, &mut self.events) {
-            Work::Host(unit) => unit,
-            Work::Moved => return self.log.end(EventKind::GarbageCollection, self.now_ns),
-            Work::Overhead | Work::Erase => return,
+        let done = self.nand.work_done(self.now_ns, die, &mut self.events);
+        let unit = match done {
+            Some(Work::Host(unit) | Work::HostCached(unit)) => unit,
+            Some(Work::Moved) => return self.log.end(EventKind::GarbageCollection, self.now_ns),
+            Some(Work::Folded) => return self.log.end(EventKind::SlcFolding, self.now_ns),
+            Some(Work::Overhead | Work::Erase | Work::Housekeeping) | None => return,
         };
         self.buffer.programmed(unit);
         while let Some(barrier) = self.barriers.front().copied() {
@@ -146,67 +141,5 @@ impl SimulatedDrive {
             AfterBarrier::Acknowledge => self.acknowledge(slot),
             AfterBarrier::Write => self.buffer_write(slot),
         }
-    }
-}
-
-/// One, in the fractions of a unit or a block in which overhead is kept.
-const WHOLE: u64 = 1 << 32;
-
-/// What the NAND has to do beyond pages: programs of parity and of the drive's own tables, and erases.
-///
-/// Both are kept as fractions, so that they come as often as they should on a drive of any size: a superblock of a drive that
-/// is scaled down is smaller than the blocks that it stands for.
-#[derive(Clone, Debug)]
-pub(super) struct Overhead {
-    per_host_unit: u64,
-    per_moved_unit: u64,
-    blocks_per_superblock: u64,
-    owed_units: u64,
-    owed_blocks: u64,
-    next_die: u32,
-}
-
-impl Overhead {
-    pub(super) fn new(parameters: &Parameters, translation: &TranslationLayer) -> Overhead {
-        let fraction = |programs: f64| ((programs - 1.0) * WHOLE as f64).round() as u64;
-        let block_units = parameters.erase_block_bytes / parameters.program_unit_bytes;
-        Overhead {
-            per_host_unit: fraction(parameters.programs_per_host_page),
-            per_moved_unit: fraction(parameters.programs_per_moved_page),
-            blocks_per_superblock: u64::from(translation.superblock_units()) * WHOLE / block_units,
-            owed_units: 0,
-            owed_blocks: 0,
-            next_die: 0,
-        }
-    }
-
-    fn owe_for_host(&mut self) {
-        self.owed_units += self.per_host_unit;
-    }
-
-    fn owe_for_moved(&mut self) {
-        self.owed_units += self.per_moved_unit;
-    }
-
-    fn owe_for_erase(&mut self) {
-        self.owed_blocks += self.blocks_per_superblock;
-    }
-
-    /// The die that is to erase a block next, asked once for each unit of the host, so that erases do not come all at once.
-    fn next_erase(&mut self, dies: u32) -> Option<u32> {
-        self.owed_blocks = self.owed_blocks.checked_sub(WHOLE)?;
-        Some(self.take_turn(dies))
-    }
-
-    /// The die that is to program overhead next, if any is due.
-    fn next_program(&mut self, dies: u32) -> Option<u32> {
-        self.owed_units = self.owed_units.checked_sub(WHOLE)?;
-        Some(self.take_turn(dies))
-    }
-
-    fn take_turn(&mut self, dies: u32) -> u32 {
-        let die = self.next_die;
-        self.next_die = (die + 1) % dies;
-        die
     }
 }

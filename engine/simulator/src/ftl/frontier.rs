@@ -39,4 +39,6 @@ pub struct ClosedUnit {
     pub unit: u32,
     /// Pages in it; the rest of it is left unused.
     pub pages: u32,
+    /// Whether it lies in the SLC cache.
+    pub cached: bool,
 }

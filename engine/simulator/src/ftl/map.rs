@@ -22,10 +22,10 @@ pub(crate) struct PageMap {
 }
 
 impl PageMap {
-    pub(crate) fn new(parameters: &Parameters, geometry: &Geometry) -> PageMap {
+    pub(crate) fn new(parameters: &Parameters, geometry: &Geometry, slots: usize) -> PageMap {
         PageMap {
             slot_of_page: LazyArray::new(geometry.user_pages as usize),
-            page_of_slot: LazyArray::new(geometry.slots()),
+            page_of_slot: LazyArray::new(slots),
             initial: Initial::new(parameters, geometry),
         }
     }

@@ -6,17 +6,19 @@ use crate::PAGE_BYTES;
 
 /// Beyond it a wrong unit is likelier than a drive, and sums of times stay far from overflowing.
 const TIME_MAX_NS: i64 = 1_000_000_000_000;
+/// More often than that it would be all that a drive does.
+const HOUSEKEEPING_PERIOD_MIN_NS: i64 = 1_000_000;
 const RATE_MIN_BYTES_PER_S: u64 = 1_000;
 const PARTS_MAX: u32 = 256;
 const PROGRAMS_PER_PAGE_MAX: f64 = 1000.0;
-/// Half of what the mapping's numbers can name: the rest is for over-provisioning.
-const CAPACITY_MAX_BYTES: u64 = 8 << 40;
+/// Less than half of what the mapping's numbers can name: the rest is for over-provisioning and the cache.
+const CAPACITY_MAX_BYTES: u64 = 4 << 40;
 const SPARE_MIN: f64 = 0.005;
 const SPARE_MAX: f64 = 0.9;
 const SUPERBLOCKS_MIN: u32 = 8;
 const SUPERBLOCKS_MAX: u32 = 1 << 20;
 const _: () =
-    assert!((CAPACITY_MAX_BYTES / PAGE_BYTES) as f64 * (1.0 + SPARE_MAX) * 1.02 < ENTRIES_MAX as f64);
+    assert!((CAPACITY_MAX_BYTES / PAGE_BYTES) as f64 * (1.0 + SPARE_MAX + 2.0) * 1.02 < ENTRIES_MAX as f64);
 
 impl Parameters {
     /// The first parameter whose value makes no sense, and what would.
@@ -36,6 +38,10 @@ impl Parameters {
             ("nand_read_ns", self.nand_read_ns),
             ("program_ns", self.program_ns),
             ("erase_ns", self.erase_ns),
+            ("slc_program_ns", self.slc_program_ns),
+            ("slc_idle_ns", self.slc_idle_ns),
+            ("suspend_ns", self.suspend_ns),
+            ("housekeeping_ns", self.housekeeping_ns),
             ("trim_per_range_ns", self.trim_per_range_ns),
             ("trim_per_page_ns", self.trim_per_page_ns),
         ];
@@ -45,6 +51,12 @@ impl Parameters {
         }
         if !(0..=self.nand_read_ns).contains(&self.nand_read_spread_ns) {
             return Some(("nand_read_spread_ns", "a time from 0 to nand_read_ns".into()));
+        }
+        let period = self.housekeeping_period_ns;
+        if period != 0 && !(HOUSEKEEPING_PERIOD_MIN_NS..=TIME_MAX_NS).contains(&period) {
+            let text =
+                format!("0 for never, or a time from {HOUSEKEEPING_PERIOD_MIN_NS} to {TIME_MAX_NS} ns");
+            return Some(("housekeeping_period_ns", text));
         }
         // A slice of no length would never finish the work.
         if !(1..=TIME_MAX_NS).contains(&self.trim_slice_ns) {
@@ -61,17 +73,27 @@ impl Parameters {
         let capacity = self.capacity_bytes;
         let unit = block.max(PAGE_BYTES);
         if capacity == 0 || !capacity.is_multiple_of(unit) || capacity > CAPACITY_MAX_BYTES {
-            return Some(("capacity_bytes", format!("a multiple of {unit} bytes from {unit} to 8TiB")));
+            return Some(("capacity_bytes", format!("a multiple of {unit} bytes from {unit} to 4TiB")));
         }
-        for (name, bytes) in
-            [("nand_page_bytes", self.nand_page_bytes), ("program_unit_bytes", self.program_unit_bytes)]
-        {
+        for (name, bytes) in [
+            ("nand_page_bytes", self.nand_page_bytes),
+            ("program_unit_bytes", self.program_unit_bytes),
+            ("slc_unit_bytes", self.slc_unit_bytes),
+        ] {
             if bytes == 0 || !bytes.is_multiple_of(PAGE_BYTES) || bytes > 64 << 20 {
                 return Some((name, "a multiple of 4096 bytes from 4096 to 64MiB".into()));
             }
         }
-        if !self.program_unit_bytes.is_multiple_of(self.nand_page_bytes) {
-            return Some(("program_unit_bytes", "a multiple of nand_page_bytes".into()));
+        for (name, bytes) in
+            [("program_unit_bytes", self.program_unit_bytes), ("slc_unit_bytes", self.slc_unit_bytes)]
+        {
+            if !bytes.is_multiple_of(self.nand_page_bytes) {
+                return Some((name, "a multiple of nand_page_bytes".into()));
+            }
+        }
+        let cache = self.slc_static_share > 0.0 || self.slc_dynamic_share > 0.0;
+        if cache && self.slc_unit_bytes > self.program_unit_bytes {
+            return Some(("slc_unit_bytes", "at most program_unit_bytes".into()));
         }
         let block = self.erase_block_bytes;
         if block < self.program_unit_bytes
@@ -107,6 +129,7 @@ impl Parameters {
         let programs = [
             ("programs_per_host_page", self.programs_per_host_page),
             ("programs_per_moved_page", self.programs_per_moved_page),
+            ("programs_per_folded_page", self.programs_per_folded_page),
         ];
         let outside = programs.into_iter().find(|(_, count)| !(1.0..=PROGRAMS_PER_PAGE_MAX).contains(count));
         if let Some((name, _)) = outside {
@@ -114,6 +137,14 @@ impl Parameters {
         }
         if !(0.001..=1.0).contains(&self.trim_share) {
             return Some(("trim_share", "a share from 0.001 to 1".into()));
+        }
+        let shares =
+            [("slc_static_share", self.slc_static_share), ("slc_dynamic_share", self.slc_dynamic_share)];
+        if let Some((name, _)) = shares.into_iter().find(|(_, share)| !(0.0..=1.0).contains(share)) {
+            return Some((name, "a share from 0 to 1".into()));
+        }
+        if !(0.001..=1.0).contains(&self.slc_fold_share) {
+            return Some(("slc_fold_share", "a share from 0.001 to 1".into()));
         }
         if !(SPARE_MIN..=SPARE_MAX).contains(&self.over_provisioning) {
             return Some((

@@ -34,6 +34,7 @@ pub fn idle_model(overrides: &[(&str, &str)]) -> Model {
         ("programs_per_host_page", "1"),
         ("programs_per_moved_page", "1"),
         ("erase", "0ns"),
+        ("suspends", "0"),
         ("initial_state", "written"),
     ];
     model.set_all(fast.into_iter().chain(rest).chain(overrides.iter().copied())).unwrap();
