@@ -130,7 +130,7 @@ impl std::ops::BitOrAssign for Flags {
 }
 
 /// One I/O to be issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Command {
     /// Where on the drive; ignored by a flush.
     pub offset_bytes: u64,
@@ -143,7 +143,7 @@ pub struct Command {
 }
 
 /// What a drive says when a command is done.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// The slot that the command was submitted with.
     pub slot: u32,

@@ -1,9 +1,11 @@
 //! A small seeded generator for offsets and write data.
 
+use serde::{Deserialize, Serialize};
+
 /// SplitMix64: one 64-bit state, equidistributed, the same on every machine.
 ///
 /// Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SplitMix64 {
     state: u64,
 }

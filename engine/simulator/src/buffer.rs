@@ -1,12 +1,13 @@
 //! The write buffer in DRAM: data is acknowledged once it has a place here, and leaves in one-shot programming units.
 
 use crate::PAGE_BYTES;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// A programming unit on its way to the NAND, by its number: they are numbered in the order in which they were closed.
 pub(crate) type UnitNumber = u64;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Unit {
     /// Its place in the NAND.
     place: u32,
@@ -15,7 +16,7 @@ struct Unit {
 }
 
 /// A ring of pages: taken in the order of arrival, freed as units are programmed.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WriteBuffer {
     free_pages: u64,
     /// Closed and not yet all programmed; the first has the number `first_unit`.

@@ -1,10 +1,11 @@
 //! A channel to the dies: data of reads and of programs take turns on it.
 
 use crate::server::Server;
+use serde::{Deserialize, Serialize};
 
 /// One channel. Programs bring long transfers, which reads interrupt after every chunk; while a program is under way, chunks and
 /// reads alternate, so that neither holds up the other without end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Channel {
     reads: Server,
     /// When the transfers of programs end, one behind the other, as far as is known.
@@ -14,7 +15,7 @@ pub(crate) struct Channel {
 }
 
 /// A transfer of a program under way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Transfer {
     end_ns: i64,
     delayed_before_ns: i64,

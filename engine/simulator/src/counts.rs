@@ -1,11 +1,11 @@
 //! What the drive counts of itself, as a real one tells through SMART.
 
 use crate::PAGE_BYTES;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use testdrive_core::{Command, Opcode};
 
 /// What the host asked for and got.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostCounters {
     /// Bytes of reads.
     pub read_bytes: u64,
@@ -34,7 +34,7 @@ impl HostCounters {
 }
 
 /// What the drive's parts did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// What the host asked for and got.
     pub host: HostCounters,

@@ -18,11 +18,12 @@ use crate::placement::Placement;
 use crate::server::{transfer_ns, Server};
 use background::Background;
 use overhead::Overhead;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use testdrive_core::{Command, Completion, Opcode};
 use write::{AfterBarrier, Barrier, WaitingWrite};
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct InFlight {
     command: Command,
     status: i32,
@@ -46,7 +47,7 @@ struct InFlight {
 /// assert_eq!((completion.slot, completion.status), (0, 0));
 /// # Ok::<(), testdrive_simulator::ModelError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SimulatedDrive {
     model: Model,
     now_ns: i64,

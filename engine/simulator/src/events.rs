@@ -1,10 +1,11 @@
 //! What happens next: future events in time order, and those of one time in the order in which they were scheduled.
 
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Something that happens inside the drive at a moment known in advance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Action {
     /// The firmware is done with the read of this slot.
     ReadDecoded(u32),
@@ -30,7 +31,7 @@ pub(crate) enum Action {
     Completed(u32),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Event {
     time_ns: i64,
     order: u64,
@@ -57,7 +58,7 @@ impl PartialOrd for Event {
 }
 
 /// The queue of events.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Events {
     heap: BinaryHeap<Reverse<Event>>,
     scheduled: u64,

@@ -2,9 +2,10 @@
 
 use crate::parameters::{Parameters, TrimMode};
 use crate::server::Server;
+use serde::{Deserialize, Serialize};
 
 /// The processor: commands are served one at a time, in the order in which the drive took them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Firmware {
     processor: Server,
     read_ns: i64,
@@ -16,7 +17,7 @@ pub(crate) struct Firmware {
 }
 
 /// What trims cost and what is still to be done for them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct TrimWork {
     mode: TrimMode,
     per_range_ns: i64,
@@ -42,7 +43,7 @@ impl TrimWork {
 }
 
 /// A slice of the work on trims.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Slice {
     /// When the processor works on it.
     pub(crate) start_ns: i64,

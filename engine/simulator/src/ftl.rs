@@ -24,13 +24,13 @@ use frontier::{Frontier, OpenUnit};
 use geometry::Geometry;
 use map::PageMap;
 use reclaim::Victim;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use slc::SlcCache;
 use std::ops::Range;
 use superblocks::Superblocks;
 
 /// What reclaiming asks of the NAND.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReclaimStep {
     /// A unit of moved pages was gathered: it is to be programmed.
     Program(ClosedUnit),
@@ -43,7 +43,7 @@ pub enum ReclaimStep {
 }
 
 /// What a translation layer did so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageCounters {
     /// Pages that the host wrote.
     pub host_pages: u64,
@@ -82,7 +82,7 @@ impl PageCounters {
 /// The translation layer of a drive, without time.
 ///
 /// On its own it is for questions that need none, such as write amplification: write pages, close each unit that is full.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TranslationLayer {
     geometry: Geometry,
     map: PageMap,
@@ -101,7 +101,7 @@ pub struct TranslationLayer {
 }
 
 /// Who writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Writer {
     Host,
     Reclaim,

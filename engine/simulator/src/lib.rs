@@ -17,6 +17,7 @@
 //! | `buffer` | the write buffer in DRAM, one-shot programming units, and who waits for durability |
 //! | `nand`, `channel` | channels, dies and planes |
 //! | `events` | what happens next |
+//! | `state` | all of it as bytes, and back |
 //! | `log`, `counts` | what happened: work of the drive's own with its times, and sums as SMART has them |
 
 mod buffer;
@@ -34,6 +35,7 @@ mod parameters;
 mod placement;
 mod quantity;
 mod server;
+mod state;
 
 pub use counts::{Counters, HostCounters};
 pub use drive::SimulatedDrive;
@@ -41,6 +43,7 @@ pub use ftl::{closed_form_write_amplification, ClosedUnit, PageCounters, Reclaim
 pub use log::{DriveEvent, DroppedEvents, EventKind, EventLog, EVENTS_MAX, PAUSE_NS_MAX, PIECE_NS};
 pub use model::{Figures, Model, ModelError};
 pub use parameters::{InitialState, Parameters, ReadTime, SlcWhenFull, TrimMode};
+pub use state::{StateError, STATE_VERSION};
 
 /// Bytes that one entry of the drive's mapping covers; a page is this much throughout the crate.
 pub const PAGE_BYTES: u64 = 4096;

@@ -70,7 +70,7 @@ pub struct Figures {
 }
 
 /// A modelled drive as it is before it exists: what it is called, what it is and its parameters.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Model {
     name: String,
     description: String,
@@ -168,9 +168,29 @@ impl Model {
         Ok(())
     }
 
+    /// In which way another model is not this one: another name or, of the parameters, those that have another value there.
+    pub(crate) fn difference(&self, other: &Model) -> Option<String> {
+        if self.name != other.name {
+            return Some(format!("it is of the model '{}', not of '{}'", self.name, other.name));
+        }
+        let (own, others) = (self.parameter_table(), other.parameter_table());
+        let differs = |name: &&String| own[*name] != others[*name];
+        let settings = |table: &Table| {
+            let pairs = own.keys().filter(differs).map(|name| format!("{name}={}", plain(&table[name])));
+            pairs.collect::<Vec<_>>().join(", ")
+        };
+        let there = settings(&own);
+        (!there.is_empty()).then(|| format!("it is of a drive with {there}, not with {}", settings(&others)))
+    }
+
     fn parameter_table(&self) -> Table {
         table_of(&self.parameters)
     }
+}
+
+/// A value as it is written in a URI.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
 /// Names that people use beside those of the parameters.

@@ -9,11 +9,12 @@ use crate::events::{Action, Events};
 use crate::parameters::{Parameters, ReadTime};
 use crate::server::transfer_ns;
 use crate::PAGE_BYTES;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use testdrive_core::SplitMix64;
 
 /// A read of pages that lie in one NAND page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct GroupRead {
     order: u64,
     slot: u32,
@@ -21,7 +22,7 @@ struct GroupRead {
 }
 
 /// What occupies a whole die.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Work {
     /// Programs a unit of the write buffer.
     Host(UnitNumber),
@@ -40,7 +41,7 @@ pub(crate) enum Work {
 }
 
 /// A program or an erase that was interrupted.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Suspended {
     work: Work,
     left_ns: i64,
@@ -48,13 +49,13 @@ struct Suspended {
     reads_left: u32,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Plane {
     waiting: VecDeque<GroupRead>,
     sensing: Option<GroupRead>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct Die {
     waiting: VecDeque<(u64, Work)>,
     working: Option<Work>,
@@ -68,7 +69,7 @@ struct Die {
 }
 
 /// What the NAND did, or was told to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct NandCounters {
     pub(crate) reads: u64,
     pub(crate) host_programs: u64,
@@ -81,7 +82,7 @@ pub(crate) struct NandCounters {
 }
 
 /// All of the NAND.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Nand {
     channels: Vec<Channel>,
     dies: Vec<Die>,

@@ -2,9 +2,10 @@
 
 use crate::ftl::Divisor;
 use crate::parameters::Parameters;
+use serde::{Deserialize, Serialize};
 
 /// The layout of slots: units go to the dies in turn, over channels first, and within a unit NAND pages go over the die's planes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Placement {
     unit_pages: u32,
     nand_page_pages: Divisor,

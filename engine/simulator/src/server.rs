@@ -1,12 +1,13 @@
 //! A resource that serves one customer at a time, first come, first served.
 
+use serde::{Deserialize, Serialize};
 use testdrive_core::NS_PER_S;
 
 /// When a resource is free again.
 ///
 /// Customers must be brought in the order in which they arrive. Then the time at which each is done is known on arrival, and
 /// no event is needed for the start of its service.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Server {
     free_ns: i64,
 }

@@ -5,9 +5,10 @@ use crate::events::Action;
 use crate::ftl::ReclaimStep;
 use crate::log::EventKind;
 use crate::nand::Work;
+use serde::{Deserialize, Serialize};
 
 /// What is scheduled of it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Background {
     fold_scheduled: bool,
     last_write_ns: i64,

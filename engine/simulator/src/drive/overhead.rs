@@ -2,6 +2,7 @@
 
 use crate::ftl::TranslationLayer;
 use crate::parameters::Parameters;
+use serde::{Deserialize, Serialize};
 
 /// One, in the fractions of a unit or a block in which overhead is kept.
 const WHOLE: u64 = 1 << 32;
@@ -10,7 +11,7 @@ const WHOLE: u64 = 1 << 32;
 ///
 /// It is kept as fractions, so that they come as often as they should on a drive of any size: a superblock of a drive that
 /// is scaled down is smaller than the blocks that it stands for.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Overhead {
     per_host_unit: u64,
     per_moved_unit: u64,

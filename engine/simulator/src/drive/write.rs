@@ -4,11 +4,12 @@ use super::SimulatedDrive;
 use crate::command::touched_pages;
 use crate::log::EventKind;
 use crate::nand::Work;
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use testdrive_core::Flags;
 
 /// A write that waits for places in the buffer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct WaitingWrite {
     slot: u32,
     pages: Range<u32>,
@@ -17,14 +18,14 @@ pub(super) struct WaitingWrite {
 }
 
 /// A command that waits until so many units were programmed without a gap.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Barrier {
     units: u64,
     slot: u32,
     then: AfterBarrier,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum AfterBarrier {
     Acknowledge,
     /// A write with PREFLUSH goes to the buffer only now.

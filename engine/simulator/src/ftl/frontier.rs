@@ -1,9 +1,10 @@
 //! Where data is written next: the open superblock, and in it the units that are being gathered.
 
 use super::geometry::Geometry;
+use serde::{Deserialize, Serialize};
 
 /// A superblock that is being filled, unit by unit.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Frontier {
     /// None before the first unit.
     superblock: Option<u32>,
@@ -26,14 +27,14 @@ impl Frontier {
 }
 
 /// A unit that is being gathered, while it has a first slot.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct OpenUnit {
     pub(crate) first_slot: Option<u32>,
     pub(crate) pages: u32,
 }
 
 /// A unit that is gathered: to be programmed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClosedUnit {
     /// Its place, counted over all superblocks.
     pub unit: u32,

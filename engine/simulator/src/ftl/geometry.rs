@@ -1,12 +1,13 @@
 //! How the NAND is divided: slots of a page each, units that are programmed at once, superblocks that are erased at once.
 
 use crate::parameters::Parameters;
+use serde::{Deserialize, Serialize};
 
 /// Superblocks that garbage collection keeps empty for itself, beyond the over-provisioning.
 pub(crate) const SUPERBLOCKS_HELD_BACK: u32 = 2;
 
 /// Division by a number that is known once: the compiler's trick, at run time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Divisor {
     divisor: u32,
     reciprocal: u64,
@@ -29,7 +30,7 @@ impl Divisor {
 }
 
 /// Numbers of pages, units and superblocks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Geometry {
     /// What the host sees.
     pub(crate) user_pages: u32,

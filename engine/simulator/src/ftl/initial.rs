@@ -3,9 +3,10 @@
 use super::geometry::Geometry;
 use super::permutation::Permutation;
 use crate::parameters::{InitialState, Parameters};
+use serde::{Deserialize, Serialize};
 
 /// Where every page lies at first. Superblocks are filled from the first on, each from its first slot on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Initial {
     /// Pages that lie in the superblocks before each, and at its end all.
     before: Vec<u32>,

@@ -1,5 +1,9 @@
 //! Arrays of many gigabytes that take memory only where they were written.
 
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::ser::SerializeSeq;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 
@@ -13,8 +17,10 @@ pub(crate) struct LazyArray {
     len: usize,
 }
 
-/// What is copied or looked through at a time.
-const CHUNK: usize = 16_384;
+/// What is copied at a time.
+const COPY_CHUNK: usize = 16_384;
+/// What is saved at a time: a drive on which garbage was collected has few numbers here and there.
+const SAVE_CHUNK: usize = 64;
 
 impl LazyArray {
     /// So many zeroes.
@@ -50,13 +56,14 @@ impl LazyArray {
         let _ = index;
     }
 
-    /// The chunks that are not all 0, each with the index of its first number.
-    pub(crate) fn written_chunks(&self) -> impl Iterator<Item = (usize, &[u32])> {
-        let is_written = |chunk: &&[u32]| chunk.iter().any(|number| *number != 0);
-        self.chunks(CHUNK)
+    /// The chunks of so many numbers that are not all 0, each with the index of its first number.
+    pub(crate) fn written_chunks(&self, size: usize) -> impl Iterator<Item = (usize, &[u32])> {
+        // Or-ed, which the compiler turns into wide instructions, as a look at one after the other is not.
+        let is_written = |chunk: &&[u32]| chunk.iter().fold(0, |all, number| all | number) != 0;
+        self.chunks(size)
             .enumerate()
             .filter(move |(_, chunk)| is_written(chunk))
-            .map(|(at, chunk)| (at * CHUNK, chunk))
+            .map(move |(at, chunk)| (at * size, chunk))
     }
 }
 
@@ -81,7 +88,7 @@ impl DerefMut for LazyArray {
 impl Clone for LazyArray {
     fn clone(&self) -> LazyArray {
         let mut copy = LazyArray::new(self.len);
-        for (at, chunk) in self.written_chunks() {
+        for (at, chunk) in self.written_chunks(COPY_CHUNK) {
             copy[at..at + chunk.len()].copy_from_slice(chunk);
         }
         copy
@@ -94,6 +101,49 @@ impl Drop for LazyArray {
             // SAFETY: the mapping was made by `new` with this length, and nothing refers to it any more.
             unsafe { libc::munmap(self.start.as_ptr().cast(), self.len * size_of::<u32>()) };
         }
+    }
+}
+
+/// As its length, and the chunks that are not all 0 behind the index of their first number.
+impl Serialize for LazyArray {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let chunks = self.written_chunks(SAVE_CHUNK).count();
+        let mut elements = serializer.serialize_seq(Some(chunks + 1))?;
+        elements.serialize_element(&(self.len as u64, &[] as &[u32]))?;
+        for (at, chunk) in self.written_chunks(SAVE_CHUNK) {
+            elements.serialize_element(&(at as u64, chunk))?;
+        }
+        elements.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for LazyArray {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<LazyArray, D::Error> {
+        deserializer.deserialize_seq(ChunksVisitor)
+    }
+}
+
+struct ChunksVisitor;
+
+impl<'de> Visitor<'de> for ChunksVisitor {
+    type Value = LazyArray;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("the length of an array and chunks of it")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<LazyArray, A::Error> {
+        let first: Option<(u64, Vec<u32>)> = elements.next_element()?;
+        let len = first.map_or(u64::MAX, |(len, _)| len);
+        // Whatever bytes say, no more address space is asked for than a drive can need.
+        let len = usize::try_from(len).ok().filter(|len| *len <= super::ENTRIES_MAX as usize + 1);
+        let mut array = LazyArray::new(len.ok_or_else(|| A::Error::custom("an array has no length"))?);
+        while let Some((at, chunk)) = elements.next_element::<(u64, Vec<u32>)>()? {
+            let range = usize::try_from(at).ok().and_then(|at| Some(at..at.checked_add(chunk.len())?));
+            let place = range.and_then(|range| array.get_mut(range));
+            place.ok_or_else(|| A::Error::custom("a chunk lies beyond its array"))?.copy_from_slice(&chunk);
+        }
+        Ok(array)
     }
 }
 
@@ -114,8 +164,8 @@ mod tests {
         let mut copy = array.clone();
         copy[3] = 1;
         assert_eq!((array[700_000], array[3], copy[700_000], copy[3]), (7, 0, 7, 1));
-        let written: Vec<usize> = copy.written_chunks().map(|(at, _)| at).collect();
-        assert_eq!(written, [0, 700_000 / CHUNK * CHUNK]);
+        let written: Vec<usize> = copy.written_chunks(COPY_CHUNK).map(|(at, _)| at).collect();
+        assert_eq!(written, [0, 700_000 / COPY_CHUNK * COPY_CHUNK]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use super::geometry::Geometry;
 use super::initial::Initial;
 use super::lazy_array::LazyArray;
 use crate::parameters::Parameters;
+use serde::{Deserialize, Serialize};
 
 /// An entry that was never changed: the initial state says what it is.
 const UNTOUCHED: u32 = 0;
@@ -14,7 +15,7 @@ const FIRST: u32 = 2;
 pub(crate) const ENTRIES_MAX: u64 = (u32::MAX - FIRST) as u64;
 
 /// Both directions of the mapping.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PageMap {
     slot_of_page: LazyArray,
     page_of_slot: LazyArray,

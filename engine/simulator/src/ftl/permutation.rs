@@ -1,10 +1,12 @@
 //! A random order of all pages that needs no memory: what random preconditioning leaves.
 
+use serde::{Deserialize, Serialize};
+
 /// A bijection of `0..count` that looks random, and its inverse.
 ///
 /// A Feistel network over the next power of two; what falls outside is sent through again until it is inside, which keeps it a
 /// bijection (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Permutation {
     count: u64,
     low_bits: u32,

@@ -2,9 +2,10 @@
 
 use super::geometry::SUPERBLOCKS_HELD_BACK;
 use super::{ReclaimStep, TranslationLayer, Writer};
+use serde::{Deserialize, Serialize};
 
 /// A superblock that is being emptied.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Victim {
     superblock: u32,
     /// The next slot to look at.

@@ -3,9 +3,10 @@
 use super::geometry::{Divisor, Geometry};
 use super::{ReclaimStep, TranslationLayer, Writer};
 use crate::parameters::{Parameters, SlcWhenFull};
+use serde::{Deserialize, Serialize};
 
 /// The ring. Its slots come behind those of the superblocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SlcCache {
     pub(crate) first_slot: u32,
     pub(crate) first_unit: u32,

@@ -2,6 +2,7 @@
 
 use super::geometry::Geometry;
 use super::initial::Initial;
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
 /// Keeps a superblock out of the search for a victim.
@@ -9,7 +10,7 @@ const NOT_A_CANDIDATE: u32 = u32::MAX;
 const CANDIDATE: u32 = 0;
 
 /// All superblocks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Superblocks {
     valid: Vec<u32>,
     /// Per superblock `CANDIDATE` if it was filled and may be reclaimed, else `NOT_A_CANDIDATE`: or-ed with the valid pages in one
