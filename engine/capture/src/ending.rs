@@ -64,6 +64,7 @@ pub fn phase(start_ns: i64, end_ns: i64) -> Phase {
         end_ns: end_ns - zero_ns,
         settings: serde_json::Map::new(),
         accounting: serde_json::Map::new(),
+        drive_counters: None,
     }
 }
 

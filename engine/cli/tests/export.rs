@@ -75,6 +75,7 @@ fn phase(index: u16, name: &str, measured: bool) -> Phase {
         end_ns: 0,
         settings: serde_json::Map::new(),
         accounting: serde_json::Map::new(),
+        drive_counters: None,
     }
 }
 

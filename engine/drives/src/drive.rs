@@ -3,7 +3,7 @@
 use crate::buffers::WriteData;
 use crate::clock::Clock;
 use testdrive_core::{Command, Completion, Opcode};
-use testdrive_recording::DriveIdentity;
+use testdrive_recording::{DriveCounters, DriveEvents, DriveIdentity};
 
 /// How long [`Drive::poll`] may wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,16 @@ pub trait Drive {
     /// errors that a drive that is there can have too.
     fn is_gone(&self) -> bool {
         false
+    }
+
+    /// What the drive counted of itself so far, as SMART has it; `None` where the path does not ask.
+    fn counters(&self) -> Option<DriveCounters> {
+        None
+    }
+
+    /// Takes what the drive logged of its own work so far, on its clock; nothing where it keeps no log.
+    fn take_events(&mut self) -> DriveEvents {
+        DriveEvents::default()
     }
 
     /// Queues a command.

@@ -3,7 +3,7 @@
 use crate::drive::{Drive, SubmitError, Wait};
 use std::io;
 use testdrive_core::{Command, Completion, Opcode};
-use testdrive_recording::DriveIdentity;
+use testdrive_recording::{DriveCounters, DriveEvent, DriveEvents, DriveIdentity, DroppedDriveEvents};
 use testdrive_simulator::{Model, SimulatedDrive};
 
 /// A drive in virtual time. Its state lasts over the phases of a run, so it is made once.
@@ -60,6 +60,40 @@ impl Drive for SimDrive {
 
     fn now_ns(&self) -> i64 {
         self.now_ns
+    }
+
+    fn counters(&self) -> Option<DriveCounters> {
+        let counters = self.simulated.counters();
+        Some(DriveCounters {
+            host_read_bytes: Some(counters.host.read_bytes),
+            host_written_bytes: Some(counters.host.written_bytes),
+            trims: Some(counters.host.trims),
+            trimmed_bytes: Some(counters.host.trimmed_bytes),
+            nand_written_bytes: Some(self.simulated.nand_written_bytes()),
+            moved_pages: Some(counters.pages.moved_pages),
+            erases: Some(counters.erases),
+            energy_uj: None,
+        })
+    }
+
+    fn take_events(&mut self) -> DriveEvents {
+        let (events, dropped) = self.simulated.take_events(self.now_ns);
+        let events = events.into_iter().map(|event| DriveEvent {
+            kind: event.kind.name().into(),
+            start_ns: event.start_ns,
+            end_ns: event.end_ns,
+            busy_ns: event.busy_ns,
+            amount: event.amount,
+            unit: event.kind.unit().into(),
+        });
+        let dropped = dropped.into_iter().map(|(kind, lost)| DroppedDriveEvents {
+            kind: kind.name().into(),
+            events: lost.events,
+            busy_ns: lost.busy_ns,
+            amount: lost.amount,
+            unit: kind.unit().into(),
+        });
+        DriveEvents { events: events.collect(), dropped: dropped.collect() }
     }
 
     fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {

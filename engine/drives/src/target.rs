@@ -9,7 +9,7 @@ use crate::uring::UringDrive;
 use serde_json::Value;
 use std::path::Path;
 use testdrive_core::Opcode;
-use testdrive_recording::{DriveIdentity, Warning};
+use testdrive_recording::{DriveCounters, DriveEvents, DriveIdentity, Warning};
 use testdrive_simulator::Model;
 
 pub use crate::guard::{Access, Consent};
@@ -80,6 +80,22 @@ impl Target {
             Target::Null(identity) => identity,
             Target::Sim(drive) => crate::Drive::identity(&**drive),
             Target::Device { device, .. } => &device.identity,
+        }
+    }
+
+    /// What the drive counted of itself so far, where it can be asked between phases.
+    pub fn counters(&self) -> Option<DriveCounters> {
+        match self {
+            Target::Sim(drive) => crate::Drive::counters(&**drive),
+            Target::Null(_) | Target::Device { .. } => None,
+        }
+    }
+
+    /// Takes what the drive logged of its own work so far.
+    pub fn take_events(&mut self) -> DriveEvents {
+        match self {
+            Target::Sim(drive) => crate::Drive::take_events(&mut **drive),
+            Target::Null(_) | Target::Device { .. } => DriveEvents::default(),
         }
     }
 

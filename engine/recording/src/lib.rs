@@ -3,6 +3,7 @@
 //! The format is documented to the column in `docs/recording-format.md`.
 
 mod clock_text;
+mod drive_account;
 mod error;
 mod lock;
 mod manifest;
@@ -17,6 +18,9 @@ mod selection;
 mod writer;
 
 pub use clock_text::rfc3339_now;
+pub use drive_account::{
+    DriveCounters, DriveEvent, DriveEvents, DriveEventsSummary, DroppedDriveEvents, PhaseCounters,
+};
 pub use error::RecordingError;
 pub use manifest::{
     Clock, Counts, DriveIdentity, Dropped, Host, Manifest, Phase, PhaseKind, RecordingKind, Status, Tool,

@@ -1,5 +1,6 @@
 //! `manifest.json`: what a recording is and how it was made.
 
+use crate::drive_account::{DriveEventsSummary, PhaseCounters};
 use crate::error::RecordingError;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -150,6 +151,9 @@ pub struct Phase {
     /// What became of every I/O of its source.
     #[serde(default)]
     pub accounting: Map<String, Value>,
+    /// What the drive counted of itself around it, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive_counters: Option<PhaseCounters>,
 }
 
 /// Rows, counted as they were written.
@@ -229,6 +233,9 @@ pub struct Manifest {
     pub dropped: Vec<Dropped>,
     /// What to beware of.
     pub warnings: Vec<Warning>,
+    /// What the drive logged of itself, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drive_events: Option<DriveEventsSummary>,
     /// Keys of later versions.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -259,6 +266,7 @@ impl Manifest {
             counts: Counts::default(),
             dropped: Vec::new(),
             warnings: Vec::new(),
+            drive_events: None,
             other: Map::new(),
         }
     }

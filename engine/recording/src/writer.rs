@@ -1,5 +1,6 @@
 //! Writes a recording: rows into rotating segments, and a manifest that is true at every moment.
 
+use crate::drive_account::DriveEvents;
 use crate::error::RecordingError;
 use crate::lock::WriterLock;
 use crate::manifest::{Counts, Manifest, Status};
@@ -48,6 +49,7 @@ pub struct RecordingWriter {
     next_segment: u32,
     closed_bytes: u64,
     span: Option<(i64, i64)>,
+    drive_events: DriveEvents,
 }
 
 impl RecordingWriter {
@@ -87,6 +89,7 @@ impl RecordingWriter {
             next_segment: 0,
             closed_bytes: 0,
             span: None,
+            drive_events: DriveEvents::default(),
         })
     }
 
@@ -98,6 +101,11 @@ impl RecordingWriter {
     /// The manifest, to be filled in until [`RecordingWriter::finish`]; `counts` are kept by the writer.
     pub fn manifest_mut(&mut self) -> &mut Manifest {
         &mut self.manifest
+    }
+
+    /// Gives the recording what the drive logged of itself, to be written with the end of it.
+    pub fn set_drive_events(&mut self, events: DriveEvents) {
+        self.drive_events = events;
     }
 
     /// Rows written so far.
@@ -156,9 +164,7 @@ impl RecordingWriter {
         let closed = self.close_segment().and_then(|()| self.wait_for_closing());
         self.manifest.status = status;
         self.manifest.status_reason = reason;
-        if let Err(error) = &closed {
-            self.manifest.status = Status::Failed;
-            self.manifest.status_reason.get_or_insert_with(|| error.to_string());
+        if closed.is_err() {
             self.recount();
         }
         if self.reserve.spent_flag().load(Ordering::Acquire) && status == Status::Complete {
@@ -166,9 +172,22 @@ impl RecordingWriter {
             self.manifest.status_reason.get_or_insert_with(|| "the disk under the recording is full".into());
         }
         self.reserve.release();
+        // The disk that was held back is free now.
+        let closed = closed.and_then(|()| self.write_drive_events());
+        if let Err(error) = &closed {
+            self.manifest.status = Status::Failed;
+            self.manifest.status_reason.get_or_insert_with(|| error.to_string());
+        }
         self.manifest.write(&self.directory)?;
         WriterLock::remove(&self.directory);
         closed.map(|()| self.manifest.clone())
+    }
+
+    fn write_drive_events(&mut self) -> Result<(), RecordingError> {
+        if !self.drive_events.is_empty() {
+            self.manifest.drive_events = Some(self.drive_events.write(&self.directory)?);
+        }
+        Ok(())
     }
 
     fn close_segment(&mut self) -> Result<(), RecordingError> {

@@ -6,7 +6,7 @@ use crate::phase::PhaseOutcome;
 use crate::plan::{measured_counts, PhasePlan};
 use serde_json::{json, Map, Value};
 use testdrive_core::{Histogram, OpcodeCounts};
-use testdrive_recording::{Manifest, Phase, PhaseKind, RecordingError};
+use testdrive_recording::{Manifest, Phase, PhaseCounters, PhaseKind, RecordingError};
 
 /// What all phases came to.
 #[derive(Default)]
@@ -67,6 +67,7 @@ impl<'a> Book<'a> {
             end_ns: start_ns,
             settings,
             accounting: Map::new(),
+            drive_counters: None,
         });
         self.save()
     }
@@ -79,6 +80,7 @@ impl<'a> Book<'a> {
         &mut self,
         plan: &PhasePlan<'_>,
         outcome: PhaseOutcome,
+        drive_counters: Option<PhaseCounters>,
         stopped: bool,
     ) -> Result<(), RecordingError> {
         let PhaseOutcome { end_ns, mut accounting, latencies, starved, recorder_waits, settings, .. } =
@@ -111,6 +113,7 @@ impl<'a> Book<'a> {
         if let Some(phase) = self.manifest.phases.last_mut() {
             phase.end_ns = end_ns;
             phase.accounting = entry;
+            phase.drive_counters = drive_counters;
         }
         self.save()
     }

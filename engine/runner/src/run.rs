@@ -19,7 +19,8 @@ use std::time::Duration;
 use testdrive_core::{Histogram, IoRecord};
 use testdrive_drives::{Clock, Target};
 use testdrive_recording::{
-    Counts, Manifest, Recording, RecordingError, RecordingKind, RecordingWriter, Status, WriterLimits,
+    Counts, DriveEvents, Manifest, PhaseCounters, Recording, RecordingError, RecordingKind, RecordingWriter,
+    Status, WriterLimits,
 };
 
 /// What one submitter's queue of rows comes to on the disk, at most.
@@ -91,7 +92,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
         let recorder = writer.map(|writer| scope.spawn(move || record(writer, consumers, live, stop)));
         let ran = run_phases(&plans, &mut target, producers, &surroundings, &mut book, tell);
         let recorded = recorder.map(|recorder| recorder.join().expect("the recorder panicked"));
-        close(ran, recorded, book, &surroundings, tell)
+        close(ran, recorded, book, target.take_events(), &surroundings, tell)
     })
 }
 
@@ -149,9 +150,11 @@ fn run_phases(
             }
             tell(event);
         };
+        let before = target.counters();
         let mut outcome = run_phase(plan, target, &mut producers, &context, &mut note_and_tell)?;
+        let counters = before.zip(target.counters()).map(|(before, after)| PhaseCounters { before, after });
         let error = outcome.error.take();
-        book.end(plan, outcome, stop.requested())?;
+        book.end(plan, outcome, counters, stop.requested())?;
         if let Some(error) = error {
             return Err(error);
         }
@@ -167,6 +170,7 @@ fn close(
     ran: Result<(), RunError>,
     recorded: Option<(RecordingWriter, Option<RecordingError>)>,
     mut book: Book<'_>,
+    drive_events: DriveEvents,
     surroundings: &Surroundings<'_>,
     tell: &mut dyn FnMut(Event),
 ) -> Result<Outcome, RunError> {
@@ -192,6 +196,7 @@ fn close(
         let Manifest { drive, phases, warnings, .. } = book.manifest;
         let manifest = writer.manifest_mut();
         (manifest.drive, manifest.phases, manifest.warnings) = (drive, phases, warnings);
+        writer.set_drive_events(drive_events);
         counts = writer.finish(status, reason.clone())?.counts;
         if let Some(error) = error {
             return Err(error.into());

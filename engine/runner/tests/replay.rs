@@ -60,6 +60,7 @@ impl Bench {
             end_ns: 0,
             settings: serde_json::Map::new(),
             accounting: serde_json::Map::new(),
+            drive_counters: None,
         });
         let path = self.path(name);
         let limits = WriterLimits { reserve_bytes: 1 << 16, ..WriterLimits::default() };

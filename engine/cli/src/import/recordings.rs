@@ -221,6 +221,7 @@ impl Entry {
             end_ns: end_ns.max(0),
             settings: serde_json::Map::new(),
             accounting: serde_json::Map::new(),
+            drive_counters: None,
         }];
     }
 }

@@ -1,0 +1,120 @@
+//! What a drive tells of itself: what it counted before and after each phase, and what it was busy with.
+
+use crate::error::RecordingError;
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+/// The file of [`DriveEvents`] in a recording.
+pub(crate) const EVENTS_NAME: &str = "drive_events.jsonl";
+
+/// What a drive counts of itself since it was made. What it does not count is left out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriveCounters {
+    /// Bytes that the host read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_read_bytes: Option<u64>,
+    /// Bytes that the host wrote.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_written_bytes: Option<u64>,
+    /// Trims of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trims: Option<u64>,
+    /// Bytes that these covered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trimmed_bytes: Option<u64>,
+    /// Bytes programmed into the NAND, for whatever reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nand_written_bytes: Option<u64>,
+    /// Pages that garbage collection moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub moved_pages: Option<u64>,
+    /// Blocks erased.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub erases: Option<u64>,
+    /// Energy drawn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_uj: Option<u64>,
+}
+
+/// The counters of a drive around a phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseCounters {
+    /// Just before its first I/O.
+    pub before: DriveCounters,
+    /// Just after its last.
+    pub after: DriveCounters,
+}
+
+/// Something that a drive was busy with, or held up by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriveEvent {
+    /// What.
+    pub kind: String,
+    /// From when, on the recording's clock.
+    pub start_ns: i64,
+    /// Until when.
+    pub end_ns: i64,
+    /// How much of that time was spent on it.
+    pub busy_ns: i64,
+    /// How much was done.
+    pub amount: u64,
+    /// What the amount counts.
+    pub unit: String,
+}
+
+/// Events of one kind that the drive could not keep.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DroppedDriveEvents {
+    /// What.
+    pub kind: String,
+    /// How many.
+    pub events: u64,
+    /// The time that was spent on them.
+    pub busy_ns: i64,
+    /// How much was done in them.
+    pub amount: u64,
+    /// What the amount counts.
+    pub unit: String,
+}
+
+/// All that a drive logged of itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DriveEvents {
+    /// In the order of their starts.
+    pub events: Vec<DriveEvent>,
+    /// By kind, what is missing: the shortest.
+    pub dropped: Vec<DroppedDriveEvents>,
+}
+
+/// What the manifest says of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriveEventsSummary {
+    /// Lines of the file.
+    pub events: u64,
+    /// What did not fit in the drive's log.
+    pub dropped: Vec<DroppedDriveEvents>,
+}
+
+impl DriveEvents {
+    /// Whether the drive told nothing.
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty() && self.dropped.is_empty()
+    }
+
+    /// Writes the file, one event a line.
+    pub(crate) fn write(&self, directory: &Path) -> Result<DriveEventsSummary, RecordingError> {
+        let path = directory.join(EVENTS_NAME);
+        let written = File::create(&path).and_then(|file| {
+            let mut writer = BufWriter::new(file);
+            for event in &self.events {
+                serde_json::to_writer(&mut writer, event)?;
+                writer.write_all(b"\n")?;
+            }
+            writer.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
+        });
+        written.map_err(RecordingError::io("write", &path))?;
+        Ok(DriveEventsSummary { events: self.events.len() as u64, dropped: self.dropped.clone() })
+    }
+}
