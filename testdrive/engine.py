@@ -4,6 +4,7 @@ What other parts call::
 
     run_job(job, on_event=print)      # testdrive.events.Finished, or an exception that says what happened
     import_traces(files, output, ...)
+    capture_devices(devices, output, ...)
     export_recording(recording, output, format_name, ...)
     list_drives(), list_models(), list_formats()
 """
@@ -20,10 +21,21 @@ from typing import Any
 
 from testdrive.engine_process import BINARY_NAME, OnEvent, converse, crash, exception_of, find_engine
 from testdrive.errors import EngineError
-from testdrive.events import EXPORT_EVENTS, IMPORT_EVENTS, RUN_EVENTS, Exported, Failed, Finished, parse
+from testdrive.events import (
+    CAPTURE_EVENTS,
+    EXPORT_EVENTS,
+    IMPORT_EVENTS,
+    RUN_EVENTS,
+    Captured,
+    Exported,
+    Failed,
+    Finished,
+    parse,
+)
 from testdrive.job import Job
 
 __all__ = [
+    "capture_devices",
     "export_recording",
     "find_engine",
     "import_traces",
@@ -77,6 +89,34 @@ def import_traces(
         if value is not None:
             arguments += [option, value]
     return converse(arguments, None, IMPORT_EVENTS, on_event, str(output))
+
+
+def capture_devices(
+    devices: Sequence[str],
+    output: Path,
+    *,
+    duration_ns: int | None = None,
+    size_max_bytes: int | None = None,
+    events: str | None = None,
+    buffer_bytes: int | None = None,
+    on_event: OnEvent | None = None,
+) -> Captured:
+    """Record the I/O of block devices as it happens. Parameters and errors as ``testdrive capture`` has them.
+
+    SIGINT, SIGTERM and SIGHUP end it, which without a duration is its regular end.
+    """
+    arguments = ["capture", "-o", os.fspath(output)]
+    options = {
+        "--for": None if duration_ns is None else f"{duration_ns}ns",
+        "--max-size": None if size_max_bytes is None else str(size_max_bytes),
+        "--events": events,
+        "--buffer": None if buffer_bytes is None else str(buffer_bytes),
+    }
+    arguments += [f"{option}={value}" for option, value in options.items() if value is not None]
+    arguments += ["--", *devices]
+    finished = converse(arguments, None, CAPTURE_EVENTS, on_event, str(output))
+    assert isinstance(finished, Captured)
+    return finished
 
 
 def export_recording(

@@ -72,6 +72,20 @@ class ImportProgress(_Event):
     bytes_total: int | None = None
 
 
+class CaptureProgress(_Event):
+    """Where a capture stands; the rates are those of the last interval, of all devices together."""
+
+    event: Literal["progress"]
+    elapsed_ns: int
+    done_share: float | None = None
+    events_lost: int = 0
+    recorded_bytes: int = 0
+    ios: int = 0
+    bytes: int = 0
+    iops: float | None = None
+    throughput_bytes_per_s: float | None = None
+
+
 class ExportProgress(_Event):
     """Where an export stands."""
 
@@ -123,6 +137,23 @@ class Exported(Finished):
     not_carried: list[NotCarried] = Field(default_factory=list)
 
 
+class CapturedDevice(_Event):
+    """What was captured of one device."""
+
+    device: str
+    output: Path
+    status: str
+    counts: dict[str, Any] = Field(default_factory=dict)
+    dropped: list[Dropped] = Field(default_factory=list)
+
+
+class Captured(Finished):
+    """The recordings are closed. ``counts`` are those of all devices together."""
+
+    events_lost: int = 0
+    recordings: list[CapturedDevice] = Field(default_factory=list)
+
+
 class Failed(_Event):
     """The engine gives up; nothing further follows."""
 
@@ -135,11 +166,13 @@ class Failed(_Event):
 RunEvent = Started | PhaseBegun | Progress | Warned | Finished | Failed
 ImportEvent = Started | ImportProgress | Warned | Finished | Failed
 ExportEvent = ExportProgress | Warned | Exported | Failed
-Event = RunEvent | ImportProgress | ExportProgress
+CaptureEvent = Started | CaptureProgress | Warned | Captured | Failed
+Event = RunEvent | ImportProgress | ExportProgress | CaptureProgress
 
 RUN_EVENTS: TypeAdapter[RunEvent] = TypeAdapter(Annotated[RunEvent, Field(discriminator="event")])
 IMPORT_EVENTS: TypeAdapter[ImportEvent] = TypeAdapter(Annotated[ImportEvent, Field(discriminator="event")])
 EXPORT_EVENTS: TypeAdapter[ExportEvent] = TypeAdapter(Annotated[ExportEvent, Field(discriminator="event")])
+CAPTURE_EVENTS: TypeAdapter[CaptureEvent] = TypeAdapter(Annotated[CaptureEvent, Field(discriminator="event")])
 
 
 def parse(line: str, kinds: TypeAdapter[Any]) -> Event | None:

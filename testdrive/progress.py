@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from testdrive.events import (
+    CaptureProgress,
     Event,
     ExportProgress,
     Failed,
@@ -88,6 +89,9 @@ class _Position:
             self.phase = "export"
             self.share = event.rows / event.rows_total if event.rows_total else None
             self.figures = f"{units.count(event.rows)} I/Os"
+        elif isinstance(event, CaptureProgress):
+            self.phase, self.share = "capture", event.done_share
+            self.figures = capture_figures(event)
 
     @property
     def elapsed_s(self) -> float:
@@ -172,7 +176,7 @@ class LineDisplay:
             self._print(f"{event.name} begins")
         elif isinstance(event, Warned):
             self._console.print(warning_text(event), soft_wrap=True)
-        elif isinstance(event, Progress | ImportProgress | ExportProgress):
+        elif isinstance(event, Progress | ImportProgress | ExportProgress | CaptureProgress):
             if self._clock() - self._printed_s >= LINE_INTERVAL_S:
                 position = self._position
                 parts = [position.phase, _percent(position.share), _time_left(position), position.figures]
@@ -202,6 +206,18 @@ def figures(event: Progress) -> str:
         parts.append(f"late {units.time(event.lateness_max_ns)}")
     if event.errors:
         parts.append(f"{units.count(event.errors)} errors")
+    return "  ".join(parts)
+
+
+def capture_figures(event: CaptureProgress) -> str:
+    """What was seen so far, the last interval's rates, and whether something was lost."""
+    parts = [f"{units.count(event.ios)} I/Os"]
+    if event.iops is not None:
+        parts.append(f"{units.count(event.iops)} IOPS")
+    if event.throughput_bytes_per_s is not None:
+        parts.append(units.rate(event.throughput_bytes_per_s))
+    parts.append(f"{units.size(event.recorded_bytes)} recorded")
+    parts.append(f"{units.count(event.events_lost)} events lost")
     return "  ".join(parts)
 
 

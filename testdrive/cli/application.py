@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 import testdrive
-from testdrive.cli import compare, demo, drives, exporting, importing, inspecting, plans, replay, report, run
+from testdrive.cli import (
+    capturing,
+    compare,
+    demo,
+    drives,
+    exporting,
+    importing,
+    inspecting,
+    plans,
+    replay,
+    report,
+    run,
+)
 
 EXIT_STATUSES = (
     "Exit status: 0 done; 1 the test ran and its verdict is fail; 2 usage, or an input that cannot be read;"
@@ -30,6 +42,7 @@ app = typer.Typer(
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo.demo,
     "drives": drives.drives,
+    "capture": capturing.capture,
     "import": importing.import_,
     "inspect": inspecting.inspect,
     "export": exporting.export,

@@ -67,6 +67,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     manifest.drive = Some(target.identity().clone());
     manifest.source = source_of(&sources);
     manifest.warnings = warnings::before(&manifest, &target);
+    manifest.warnings.extend(warnings::of_sources(sources.iter().flatten().map(|source| &source.manifest)));
     manifest.warnings.iter().for_each(|warning| tell(Event::Warning(warning.clone())));
     let plans: Vec<PhasePlan<'_>> = job
         .phases

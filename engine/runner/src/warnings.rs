@@ -22,6 +22,27 @@ pub fn before(manifest: &Manifest, target: &Target) -> Vec<Warning> {
     warnings
 }
 
+/// The code of a source that lacks events, and of a run whose source, or its source, does.
+const LOST: &str = "events_lost";
+const SOURCE_LOST: &str = "source_events_lost";
+
+/// What the recordings that are replayed say of themselves: a workload that is not whole makes no replay that is.
+pub fn of_sources<'m>(sources: impl Iterator<Item = &'m Manifest>) -> Vec<Warning> {
+    let mut warnings: Vec<Warning> = Vec::new();
+    for found in sources.flat_map(|manifest| &manifest.warnings) {
+        let message = match found.code.as_str() {
+            LOST => format!("the replayed workload is not whole: {}", found.message),
+            SOURCE_LOST => found.message.clone(),
+            _ => continue,
+        };
+        let own = warning(SOURCE_LOST, message, &found.remedy);
+        if !warnings.contains(&own) {
+            warnings.push(own);
+        }
+    }
+    warnings
+}
+
 /// What the run itself showed.
 pub fn after(totals: &Totals) -> Vec<Warning> {
     let mut warnings = Vec::new();
@@ -45,4 +66,27 @@ pub fn after(totals: &Totals) -> Vec<Warning> {
         warnings.push(warning("nothing_issued", "no I/O was issued", remedy));
     }
     warnings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use testdrive_recording::RecordingKind;
+
+    fn manifest(warnings: Vec<Warning>) -> Manifest {
+        Manifest { warnings, ..Manifest::new(RecordingKind::Capture, "clock_monotonic") }
+    }
+
+    #[test]
+    fn lost_events_go_with_a_workload_through_any_number_of_replays() {
+        let lost = warning(LOST, "the kernel lost 7 events", "capture again");
+        let other = warning("feedback", "x", "y");
+        let captured = manifest(vec![other, lost]);
+        let first = of_sources([&captured, &captured].into_iter());
+        assert_eq!(first.len(), 1);
+        assert_eq!(first[0].message, "the replayed workload is not whole: the kernel lost 7 events");
+        assert_eq!((first[0].code.as_str(), first[0].remedy.as_str()), (SOURCE_LOST, "capture again"));
+        assert_eq!(of_sources([&manifest(first.clone())].into_iter()), first);
+        assert!(of_sources([&manifest(Vec::new())].into_iter()).is_empty());
+    }
 }
