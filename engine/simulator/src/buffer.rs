@@ -18,6 +18,7 @@ struct Unit {
 /// A ring of pages: taken in the order of arrival, freed as units are programmed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct WriteBuffer {
+    pages: u64,
     free_pages: u64,
     /// Closed and not yet all programmed; the first has the number `first_unit`.
     units: VecDeque<Unit>,
@@ -30,6 +31,7 @@ impl WriteBuffer {
     /// A buffer of so many bytes, for a NAND of so many units.
     pub(crate) fn new(bytes: u64, units: usize) -> WriteBuffer {
         WriteBuffer {
+            pages: bytes / PAGE_BYTES,
             free_pages: bytes / PAGE_BYTES,
             units: VecDeque::new(),
             first_unit: 0,
@@ -78,6 +80,14 @@ impl WriteBuffer {
     /// How many units were programmed without a gap.
     pub(crate) fn durable_units(&self) -> UnitNumber {
         self.first_unit
+    }
+
+    /// Empties it: power was lost.
+    pub(crate) fn restart(&mut self) {
+        self.first_unit = self.closed_units();
+        self.units.clear();
+        self.held.fill(0);
+        self.free_pages = self.pages;
     }
 
     /// Frees the places of a unit that was programmed.

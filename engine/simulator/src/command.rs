@@ -32,6 +32,13 @@ pub(crate) fn touched_pages(command: &Command) -> Range<u32> {
     page_number(command.offset_bytes / PAGE_BYTES)..page_number(end_bytes.div_ceil(PAGE_BYTES))
 }
 
+/// Every page that a write writes: whole units of what the mapping tells apart.
+pub(crate) fn written_pages(command: &Command, unit_bytes: u64) -> Range<u32> {
+    let first = command.offset_bytes / unit_bytes * unit_bytes;
+    let end = (command.offset_bytes + command.length_bytes).next_multiple_of(unit_bytes);
+    page_number(first / PAGE_BYTES)..page_number(end / PAGE_BYTES)
+}
+
 /// Every page that the command covers whole: part of a page cannot be given up.
 pub(crate) fn whole_pages(command: &Command) -> Range<u32> {
     let first = command.offset_bytes.div_ceil(PAGE_BYTES);

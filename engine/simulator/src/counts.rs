@@ -44,6 +44,10 @@ pub struct Counters {
     pub buffered_pages_read: u64,
     /// Pages that reads found to hold nothing.
     pub unmapped_pages_read: u64,
+    /// Pages of the mapping that were found in memory.
+    pub mapping_hits: u64,
+    /// Pages of the mapping that had to be read.
+    pub mapping_misses: u64,
     /// Units programmed, or waiting to be, for data of the host.
     pub host_programs: u64,
     /// The same into the SLC cache.

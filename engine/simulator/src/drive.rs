@@ -1,27 +1,45 @@
 //! The drive: the queue of its interface, and the way of each command through its parts.
 
 mod background;
+mod faults;
 mod overhead;
 mod read;
 mod write;
 
 use crate::buffer::WriteBuffer;
 use crate::command::{status_of, touched_pages, whole_pages};
+use crate::contents::Contents;
 use crate::counts::{Counters, HostCounters};
 use crate::events::{Action, Events};
 use crate::firmware::Firmware;
 use crate::ftl::TranslationLayer;
 use crate::log::{DriveEvent, DroppedEvents, EventKind, EventLog};
+use crate::mapping_cache::MappingCache;
 use crate::model::Model;
 use crate::nand::Nand;
 use crate::placement::Placement;
 use crate::server::{transfer_ns, Server};
 use background::Background;
+use faults::Faults;
 use overhead::Overhead;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use testdrive_core::{Command, Completion, Opcode};
 use write::{AfterBarrier, Barrier, WaitingWrite};
+
+/// The slot of reads that no command waits for.
+const NOBODY: u32 = u32::MAX;
+
+/// What a command waits for the NAND for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Stage {
+    /// The mapping of what it reads.
+    Mapping,
+    /// What it reads.
+    Data,
+    /// What it writes only a part of.
+    Merge,
+}
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct InFlight {
@@ -29,6 +47,7 @@ struct InFlight {
     status: i32,
     /// Groups of pages of a read still to come from the NAND.
     groups_left: u32,
+    stage: Stage,
 }
 
 /// A modelled drive, in virtual time.
@@ -66,6 +85,9 @@ pub struct SimulatedDrive {
     barriers: VecDeque<Barrier>,
     overhead: Overhead,
     background: Background,
+    mapping_cache: Option<MappingCache>,
+    contents: Option<Contents>,
+    faults: Faults,
     nand: Nand,
     completed: VecDeque<Completion>,
     buffered_pages_read: u64,
@@ -93,6 +115,9 @@ impl SimulatedDrive {
             buffer: WriteBuffer::new(parameters.write_buffer_bytes, translation.units()),
             overhead: Overhead::new(parameters, &translation),
             background: Background::default(),
+            mapping_cache: MappingCache::new(parameters),
+            contents: parameters.keep_contents.then(|| Contents::new(parameters.pages())),
+            faults: Faults::new(parameters),
             translation,
             waiting_writes: VecDeque::new(),
             barriers: VecDeque::new(),
@@ -124,6 +149,8 @@ impl SimulatedDrive {
             nand_reads: nand.reads,
             buffered_pages_read: self.buffered_pages_read,
             unmapped_pages_read: self.unmapped_pages_read,
+            mapping_hits: self.mapping_cache.as_ref().map_or(0, |cache| cache.hits),
+            mapping_misses: self.mapping_cache.as_ref().map_or(0, |cache| cache.misses),
             host_programs: nand.host_programs,
             cached_programs: nand.cached_programs,
             folded_programs: nand.folded_programs,
@@ -168,9 +195,12 @@ impl SimulatedDrive {
         if status == 0 && command.opcode.transfers() {
             self.translation.prefetch((command.offset_bytes / crate::PAGE_BYTES) as u32);
         }
-        let entry = InFlight { command: *command, status, groups_left: 0 };
+        let entry = InFlight { command: *command, status, groups_left: 0, stage: Stage::Data };
         assert!(self.slots[index].replace(entry).is_none(), "slot {slot} was submitted while in flight");
         self.in_flight += 1;
+        if self.faults.gone {
+            return self.refuse(slot);
+        }
         if self.in_drive < self.model.parameters().queue_depth {
             self.admit(now_ns, slot);
         } else {
@@ -218,6 +248,9 @@ impl SimulatedDrive {
             Action::TrimSlice => self.work_on_trims(),
             Action::Fold => self.fold(),
             Action::Housekeeping => self.housekeeping(),
+            Action::Stall => self.stall(),
+            Action::PowerLoss => self.lose_power(),
+            Action::Gone => self.disappear(),
             Action::Completed(slot) => self.complete(slot),
         }
     }
@@ -269,6 +302,9 @@ impl SimulatedDrive {
             }
         }
         self.translation.unmap(whole_pages(&command));
+        if let Some(contents) = &mut self.contents {
+            contents.trim(whole_pages(&command));
+        }
         self.acknowledge(slot);
     }
 
@@ -281,7 +317,7 @@ impl SimulatedDrive {
     }
 
     fn acknowledge(&mut self, slot: u32) {
-        let at_ns = self.now_ns + self.model.parameters().acknowledge_ns;
+        let at_ns = self.now_ns + self.model.parameters().acknowledge_ns + self.outlier_ns();
         self.events.schedule(at_ns, Action::Completed(slot));
     }
 

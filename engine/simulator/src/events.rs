@@ -27,6 +27,10 @@ pub(crate) enum Action {
     Fold,
     /// It is time for the drive to look after its NAND.
     Housekeeping,
+    /// Faults: the drive stands still, loses its power, or is no longer there.
+    Stall,
+    PowerLoss,
+    Gone,
     /// The host sees the completion of this slot.
     Completed(u32),
 }
@@ -70,6 +74,16 @@ impl Events {
     pub(crate) fn schedule(&mut self, time_ns: i64, action: Action) {
         self.heap.push(Reverse(Event { time_ns, order: self.scheduled, action }));
         self.scheduled += 1;
+    }
+
+    /// Takes everything out; returns what is wanted of it, in order.
+    pub(crate) fn take_all(&mut self, wanted: impl Fn(&Action) -> bool) -> Vec<(i64, Action)> {
+        let mut all: Vec<Event> = self.heap.drain().map(|Reverse(event)| event).collect();
+        all.sort_unstable();
+        all.into_iter()
+            .filter(|event| wanted(&event.action))
+            .map(|event| (event.time_ns, event.action))
+            .collect()
     }
 
     /// When the next event is.

@@ -104,6 +104,17 @@ impl Firmware {
         (mode == TrimMode::Firmware).then(|| work_ns(per_range_ns, per_page_ns, pages))
     }
 
+    /// Does nothing for so long, behind what it was given before.
+    pub(crate) fn stall(&mut self, now_ns: i64, length_ns: i64) {
+        self.processor.serve(now_ns, length_ns);
+    }
+
+    /// Goes on with trims after everything that was scheduled was forgotten; returns when a slice is due, if any work is left.
+    pub(crate) fn resume_trims(&mut self, now_ns: i64) -> Option<i64> {
+        self.trims.scheduled = self.trims.owed_ns > 0;
+        self.trims.scheduled.then_some(self.trims.next_slice_ns.max(now_ns))
+    }
+
     /// Notes the work that a trim, now accepted, leaves for later; returns when a slice of it is due, unless one is scheduled.
     pub(crate) fn owe_for_trim(&mut self, now_ns: i64, pages: u64) -> Option<i64> {
         let trims = &mut self.trims;

@@ -17,6 +17,7 @@ mod superblocks;
 pub use frontier::ClosedUnit;
 pub(crate) use geometry::Divisor;
 pub use initial::closed_form_write_amplification;
+pub(crate) use lazy_array::LazyArray;
 pub(crate) use map::ENTRIES_MAX;
 
 use crate::parameters::Parameters;
@@ -291,6 +292,9 @@ impl TranslationLayer {
 
     fn open_unit(&mut self, writer: Writer) -> u32 {
         let cached = if writer == Writer::Host { self.next_cached_unit() } else { None };
+        if writer != Writer::Reclaim && cached.is_none() {
+            self.keep_room_for_victim();
+        }
         let slot = cached.or_else(|| self.next_unit(writer)).unwrap_or_else(|| self.open_superblock(writer));
         *self.unit(writer) = OpenUnit { first_slot: Some(slot), pages: 0 };
         slot

@@ -13,6 +13,8 @@
 //! | `firmware` | one processor that serves every command, and the work that trims leave it with |
 //! | `server` | first-come-first-served resources: the processor, either direction of the host link, each channel |
 //! | `ftl` | the translation layer: where each page lies, garbage collection |
+//! | `mapping_cache` | the part of the mapping that is in memory |
+//! | `contents` | which write of a page it holds, for faults |
 //! | `placement` | which die and plane a page's place is on |
 //! | `buffer` | the write buffer in DRAM, one-shot programming units, and who waits for durability |
 //! | `nand`, `channel` | channels, dies and planes |
@@ -23,12 +25,14 @@
 mod buffer;
 mod channel;
 mod command;
+mod contents;
 mod counts;
 mod drive;
 mod events;
 mod firmware;
 mod ftl;
 mod log;
+mod mapping_cache;
 mod model;
 mod nand;
 mod parameters;

@@ -153,6 +153,16 @@ impl EventLog {
         activity.busy_parts = activity.busy_parts.checked_sub(1).expect("only work that began can end");
     }
 
+    /// Ends everything that began: the drive lost its power.
+    pub(crate) fn stop_all(&mut self, now_ns: i64) {
+        for activity in &mut self.activities {
+            if activity.busy_parts > 0 {
+                activity.extend(now_ns, 0);
+                activity.busy_parts = 0;
+            }
+        }
+    }
+
     /// Work of this kind whose beginning and end are known, which may be to come. Of one kind they follow each other.
     pub fn note(&mut self, kind: EventKind, start_ns: i64, end_ns: i64, amount: u64) {
         self.activities[kind as usize].cover(start_ns, end_ns, end_ns - start_ns, amount);

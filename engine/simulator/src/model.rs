@@ -59,6 +59,9 @@ pub enum ModelError {
 pub struct Figures {
     /// Commands in flight for the figures of random I/O.
     pub random_depth: u32,
+    /// Over how many bytes, from the first on, random I/O goes for these figures; all of the drive where it is absent.
+    #[serde(default)]
+    pub random_span_bytes: Option<u64>,
     /// Random reads of 4 KiB a second.
     pub random_read_iops: f64,
     /// Random writes of 4 KiB a second that the drive sustains.

@@ -143,6 +143,13 @@ impl Nand {
         self.dies.len() as u32
     }
 
+    /// Stops everything: power was lost. What was being programmed is as if it never was.
+    pub(crate) fn restart(&mut self) {
+        self.channels.fill(Channel::default());
+        self.dies.fill(Die::default());
+        self.planes.fill(Plane::default());
+    }
+
     /// Brings a read of so many pages to a plane.
     #[inline]
     pub(crate) fn read(&mut self, now_ns: i64, plane: u32, slot: u32, pages: u32, events: &mut Events) {

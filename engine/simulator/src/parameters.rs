@@ -143,6 +143,11 @@ pub struct Parameters {
     /// Programs for each page that goes from the cache to where it stays, with what it takes to read and to book it.
     pub programs_per_folded_page: f64,
 
+    /// Memory for the mapping; 0 where all of it fits. Each MiB covers a GiB of the drive.
+    pub mapping_cache_bytes: u64,
+    /// What the mapping tells apart: a smaller write reads the rest of it first.
+    pub indirection_unit_bytes: u64,
+
     /// How often a read may interrupt one program or erase; 0 lets reads wait.
     pub suspends: u32,
     /// What an interruption takes before the read, and again before the program goes on.
@@ -168,6 +173,40 @@ pub struct Parameters {
     pub initial_state: InitialState,
     /// Where everything random comes from.
     pub seed: u64,
+
+    /// Whether it is kept which write of a page it holds, so that what a loss of power did can be asked.
+    #[serde(default)]
+    pub keep_contents: bool,
+    /// Fault: the share of reads that fail, of those that touch the range below.
+    #[serde(default)]
+    pub fault_read_error_rate: f64,
+    /// Fault: where reads fail.
+    #[serde(default)]
+    pub fault_read_error_offset_bytes: u64,
+    /// Fault: over how many bytes.
+    #[serde(default)]
+    pub fault_read_error_length_bytes: u64,
+    /// Fault: the share of commands that complete late.
+    #[serde(default)]
+    pub fault_outlier_rate: f64,
+    /// Fault: by how much.
+    #[serde(default)]
+    pub fault_outlier_ns: i64,
+    /// Fault: when the drive stands still, on its clock; 0 for never.
+    #[serde(default)]
+    pub fault_stall_at_ns: i64,
+    /// Fault: for how long.
+    #[serde(default)]
+    pub fault_stall_ns: i64,
+    /// Fault: when power is lost; 0 for never.
+    #[serde(default)]
+    pub fault_power_loss_at_ns: i64,
+    /// Fault: for how long, with the drive's start.
+    #[serde(default)]
+    pub fault_power_loss_ns: i64,
+    /// Fault: when the drive is no longer there; 0 for never.
+    #[serde(default)]
+    pub fault_gone_at_ns: i64,
 }
 
 impl Parameters {

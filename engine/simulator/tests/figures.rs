@@ -16,10 +16,14 @@ fn each_model(mut check: impl FnMut(&str, &Model, Figures)) {
     }
 }
 
+fn span_bytes(model: &Model, figures: &Figures) -> u64 {
+    figures.random_span_bytes.unwrap_or(model.parameters().capacity_bytes)
+}
+
 #[test]
 fn random_reads_reach_the_reference_figure() {
     each_model(|name, model, figures| {
-        let next = random_4k(Opcode::Read, model.parameters().capacity_bytes, 1);
+        let next = random_4k(Opcode::Read, span_bytes(model, &figures), 1);
         let mut drive = SimulatedDrive::new(model.clone());
         let measured = closed_loop(&mut drive, figures.random_depth, 5_000, 50_000, next);
         println!("{name}: {:.0} random reads/s", measured.ios_per_s);
@@ -30,7 +34,7 @@ fn random_reads_reach_the_reference_figure() {
 #[test]
 fn random_writes_settle_at_the_reference_figure() {
     each_model(|name, model, figures| {
-        let next = random_4k(Opcode::Write, model.parameters().capacity_bytes, 2);
+        let next = random_4k(Opcode::Write, span_bytes(model, &figures), 2);
         // The warm-up fills the buffer, which takes what the NAND cannot yet.
         let buffer_pages = model.parameters().write_buffer_bytes / (4 * KIB);
         let mut drive = SimulatedDrive::new(model.clone());

@@ -79,6 +79,7 @@ impl SimulatedDrive {
 
     /// Schedules the first housekeeping, once a time is known.
     pub(super) fn begin_background(&mut self) {
+        self.schedule_faults();
         let period_ns = self.model.parameters().housekeeping_period_ns;
         if period_ns > 0 && !self.background.housekeeping_scheduled {
             self.background.housekeeping_scheduled = true;

@@ -16,6 +16,7 @@ pub(super) struct Overhead {
     per_host_unit: u64,
     per_moved_unit: u64,
     per_folded_unit: u64,
+    per_page: u64,
     blocks_per_superblock: u64,
     blocks_per_cached_unit: u64,
     owed_units: u64,
@@ -32,6 +33,7 @@ impl Overhead {
             per_moved_unit: fraction(parameters.programs_per_moved_page),
             per_folded_unit: fraction(parameters.programs_per_folded_page),
             blocks_per_cached_unit: WHOLE / block_units,
+            per_page: WHOLE / u64::from(parameters.unit_pages()),
             blocks_per_superblock: u64::from(translation.superblock_units()) * WHOLE / block_units,
             owed_units: 0,
             owed_blocks: 0,
@@ -54,6 +56,11 @@ impl Overhead {
     /// Blocks of the cache are erased alike, in so many units of the cache as else of the rest.
     pub(super) fn owe_for_cached_erase(&mut self) {
         self.owed_blocks += self.blocks_per_cached_unit;
+    }
+
+    /// A page of the drive's own.
+    pub(super) fn owe_for_page(&mut self) {
+        self.owed_units += self.per_page;
     }
 
     pub(super) fn owe_for_erase(&mut self) {

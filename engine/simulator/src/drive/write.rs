@@ -1,7 +1,7 @@
 //! The way of a write: into the buffer, from there to the NAND, and what waits for that.
 
-use super::SimulatedDrive;
-use crate::command::touched_pages;
+use super::{SimulatedDrive, Stage, NOBODY};
+use crate::command::{whole_pages, written_pages};
 use crate::log::EventKind;
 use crate::nand::Work;
 use serde::{Deserialize, Serialize};
@@ -41,8 +41,29 @@ impl SimulatedDrive {
         }
     }
 
+    /// Reads what a write leaves of units of the mapping that it does not cover, and then lets it into the buffer.
     fn buffer_write(&mut self, slot: u32) {
-        let pages = touched_pages(&self.command(slot).command);
+        let command = self.command(slot).command;
+        let unit_bytes = self.model.parameters().indirection_unit_bytes;
+        let pages = written_pages(&command, unit_bytes);
+        // Nobody waits for the mapping: it is changed once it is there.
+        self.look_up(&pages, true, NOBODY);
+        let covered = whole_pages(&command);
+        if covered == pages {
+            return self.queue_write(slot);
+        }
+        let kept = pages.filter(|page| !covered.contains(page));
+        let groups = self.read_pages(slot, kept);
+        if groups == 0 {
+            self.queue_write(slot);
+        } else {
+            self.await_groups(slot, Stage::Merge, groups);
+        }
+    }
+
+    pub(super) fn queue_write(&mut self, slot: u32) {
+        let pages =
+            written_pages(&self.command(slot).command, self.model.parameters().indirection_unit_bytes);
         self.waiting_writes.push_back(WaitingWrite { slot, pages, waited: false });
         self.fill_buffer();
         self.note_write();
@@ -71,6 +92,9 @@ impl SimulatedDrive {
     #[inline]
     fn buffer_page(&mut self, page: u32) {
         let full = self.translation.write(page);
+        if let Some(contents) = &mut self.contents {
+            contents.write(page);
+        }
         self.buffer.take_in();
         if let Some(unit) = self.translation.open_host_unit() {
             self.buffer.gather(unit);
@@ -99,6 +123,9 @@ impl SimulatedDrive {
         }
         self.do_reclaim_steps();
         let number = self.buffer.close_unit(closed.unit, closed.pages);
+        if let Some(contents) = &mut self.contents {
+            contents.close_unit();
+        }
         let work = if closed.cached { Work::HostCached(number) } else { Work::Host(number) };
         self.nand.work(self.now_ns, self.placement.die_of(closed.unit), work, &mut self.events);
     }
@@ -112,6 +139,9 @@ impl SimulatedDrive {
             Some(Work::Overhead | Work::Erase | Work::Housekeeping) | None => return,
         };
         self.buffer.programmed(unit);
+        if let Some(contents) = &mut self.contents {
+            contents.programmed(unit);
+        }
         while let Some(barrier) = self.barriers.front().copied() {
             if barrier.units > self.buffer.durable_units() {
                 break;

@@ -4,7 +4,7 @@ use crate::parameters::Parameters;
 use serde::{Deserialize, Serialize};
 
 /// Superblocks that garbage collection keeps empty for itself, beyond the over-provisioning.
-pub(crate) const SUPERBLOCKS_HELD_BACK: u32 = 2;
+pub(crate) const SUPERBLOCKS_HELD_BACK: u32 = 3;
 
 /// Division by a number that is known once: the compiler's trick, at run time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]

@@ -50,9 +50,16 @@ impl TranslationLayer {
 
     /// Empties victims until the host may open a superblock and reclaiming still has one to move to.
     pub(super) fn make_room(&mut self) {
-        while self.superblocks.free() < SUPERBLOCKS_HELD_BACK as usize {
+        while self.superblocks.free() < 2 {
             self.choose_victim();
             assert!(self.victim.is_some(), "nothing to reclaim, though there is more NAND than data");
+            self.move_pages(u64::MAX);
+        }
+    }
+
+    /// Empties the victim if it may need what is left of the superblock in front: there is none behind that.
+    pub(super) fn keep_room_for_victim(&mut self) {
+        if self.superblocks.free() == 0 {
             self.move_pages(u64::MAX);
         }
     }

@@ -42,6 +42,12 @@ impl Parameters {
             ("slc_idle_ns", self.slc_idle_ns),
             ("suspend_ns", self.suspend_ns),
             ("housekeeping_ns", self.housekeeping_ns),
+            ("fault_outlier_ns", self.fault_outlier_ns),
+            ("fault_stall_at_ns", self.fault_stall_at_ns),
+            ("fault_stall_ns", self.fault_stall_ns),
+            ("fault_power_loss_at_ns", self.fault_power_loss_at_ns),
+            ("fault_power_loss_ns", self.fault_power_loss_ns),
+            ("fault_gone_at_ns", self.fault_gone_at_ns),
             ("trim_per_range_ns", self.trim_per_range_ns),
             ("trim_per_page_ns", self.trim_per_page_ns),
         ];
@@ -102,6 +108,17 @@ impl Parameters {
         {
             return Some(("erase_block_bytes", "a multiple of program_unit_bytes to 4GiB".into()));
         }
+        let unit = self.indirection_unit_bytes;
+        if !unit.is_power_of_two()
+            || !(PAGE_BYTES..=1 << 20).contains(&unit)
+            || !capacity.is_multiple_of(unit)
+        {
+            let text = "a power of two from 4096 to 1MiB that divides capacity_bytes";
+            return Some(("indirection_unit_bytes", text.into()));
+        }
+        if self.mapping_cache_bytes > 1 << 40 {
+            return Some(("mapping_cache_bytes", "0 where all fits, or up to 1TiB".into()));
+        }
         let buffer = self.write_buffer_bytes;
         if buffer < self.program_unit_bytes || !buffer.is_multiple_of(PAGE_BYTES) || buffer > 64 << 30 {
             let text = "a multiple of 4096 bytes from program_unit_bytes to 64GiB: a unit is gathered there";
@@ -138,8 +155,12 @@ impl Parameters {
         if !(0.001..=1.0).contains(&self.trim_share) {
             return Some(("trim_share", "a share from 0.001 to 1".into()));
         }
-        let shares =
-            [("slc_static_share", self.slc_static_share), ("slc_dynamic_share", self.slc_dynamic_share)];
+        let shares = [
+            ("slc_static_share", self.slc_static_share),
+            ("slc_dynamic_share", self.slc_dynamic_share),
+            ("fault_read_error_rate", self.fault_read_error_rate),
+            ("fault_outlier_rate", self.fault_outlier_rate),
+        ];
         if let Some((name, _)) = shares.into_iter().find(|(_, share)| !(0.0..=1.0).contains(share)) {
             return Some((name, "a share from 0 to 1".into()));
         }

@@ -1,0 +1,99 @@
+//! What a read would return: not bytes, but which write of a page it was.
+
+use crate::buffer::UnitNumber;
+use crate::ftl::LazyArray;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Versions of pages: the newest, and the newest that survives a loss of power.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Contents {
+    newest: LazyArray,
+    durable: LazyArray,
+    next_version: u32,
+    /// What is in the unit that is being gathered.
+    open: Vec<(u32, u32)>,
+    /// What is in the units that are not yet programmed, in order; the first is of the number `first_unit`.
+    units: VecDeque<Option<Vec<(u32, u32)>>>,
+    first_unit: UnitNumber,
+}
+
+impl Contents {
+    pub(crate) fn new(pages: u32) -> Contents {
+        Contents {
+            newest: LazyArray::new(pages as usize),
+            durable: LazyArray::new(pages as usize),
+            next_version: 1,
+            open: Vec::new(),
+            units: VecDeque::new(),
+            first_unit: 0,
+        }
+    }
+
+    /// The version of a page; 0 was there before the first command, or is what a trim leaves.
+    pub(crate) fn version_of(&self, page: u32) -> u32 {
+        self.newest[page as usize]
+    }
+
+    pub(crate) fn write(&mut self, page: u32) {
+        self.newest[page as usize] = self.next_version;
+        self.open.push((page, self.next_version));
+        self.next_version += 1;
+    }
+
+    pub(crate) fn close_unit(&mut self) {
+        let pages = std::mem::take(&mut self.open);
+        self.units.push_back(Some(pages));
+    }
+
+    pub(crate) fn programmed(&mut self, number: UnitNumber) {
+        let at = (number - self.first_unit) as usize;
+        for (page, version) in self.units[at].take().expect("a unit is programmed once") {
+            // Units are not programmed in order; and a trim that came meanwhile stands.
+            let durable = &mut self.durable[page as usize];
+            if self.newest[page as usize] != 0 && version > *durable {
+                *durable = version;
+            }
+        }
+        while self.units.front().is_some_and(Option::is_none) {
+            self.units.pop_front();
+            self.first_unit += 1;
+        }
+    }
+
+    /// A trim is durable at once.
+    pub(crate) fn trim(&mut self, pages: Range<u32>) {
+        for page in pages {
+            if self.newest[page as usize] != 0 {
+                self.newest[page as usize] = 0;
+                self.durable[page as usize] = 0;
+            }
+        }
+    }
+
+    /// Power is lost; `saved` tells that what was buffered is written out with what is stored for that. Returns how many pages went
+    /// back to an older version.
+    pub(crate) fn lose_power(&mut self, saved: bool) -> u64 {
+        let mut lost = 0;
+        let units = self.units.drain(..).flatten().flatten();
+        for (page, version) in units.chain(self.open.drain(..)) {
+            let page = page as usize;
+            if self.newest[page] != version {
+                continue;
+            }
+            if saved {
+                self.durable[page] = version;
+            } else {
+                self.newest[page] = self.durable[page];
+                lost += 1;
+            }
+        }
+        lost
+    }
+
+    /// Lets units be numbered from here on, after power was lost.
+    pub(crate) fn restart_at(&mut self, first_unit: UnitNumber) {
+        self.first_unit = first_unit;
+    }
+}
