@@ -30,7 +30,7 @@ impl SimDrive {
             firmware: String::new(),
             capacity_bytes: parameters.capacity_bytes,
             logical_block_bytes: parameters.logical_block_bytes,
-            physical_block_bytes: testdrive_simulator::PAGE_BYTES,
+            physical_block_bytes: parameters.indirection_unit_bytes,
             modelled: true,
             settings,
         };

@@ -7,6 +7,7 @@ use crate::sim::SimDrive;
 use crate::uri::{DriveKind, DriveUri, IoEngine};
 use crate::uring::UringDrive;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::path::Path;
 use testdrive_core::Opcode;
 use testdrive_recording::{DriveCounters, DriveEvents, DriveIdentity, Warning};
@@ -60,11 +61,8 @@ impl Target {
         match &parsed.kind {
             DriveKind::Null { size_bytes } => Ok(Target::Null(null_identity(uri, *size_bytes))),
             DriveKind::Sim { name, settings } => {
-                let model = Model::builtin(name).and_then(|mut model| {
-                    model.set_all(settings.iter().map(|(key, value)| (key.as_str(), value.as_str())))?;
-                    Ok(model)
-                });
-                let model = model.map_err(|error| TargetError::Usage(format!("{uri}: {error}")))?;
+                let model = model_of(name, settings)
+                    .map_err(|error| TargetError::Usage(format!("{uri}: {error}")))?;
                 Ok(Target::Sim(Box::new(SimDrive::new(uri, model))))
             }
             DriveKind::Block { .. } | DriveKind::File { .. } => {
@@ -116,6 +114,22 @@ impl Target {
             Target::Null(_) | Target::Sim(_) => &[],
         }
     }
+}
+
+/// A built-in model by its name, or one of the user's by the path of its file, as set.
+fn model_of(name: &str, settings: &BTreeMap<String, String>) -> Result<Model, String> {
+    let is_path = name.contains('/') || name.ends_with(".toml");
+    let model = if is_path {
+        let text = std::fs::read_to_string(name)
+            .map_err(|error| format!("the model's file '{name}' cannot be read: {error}"))?;
+        Model::from_toml(&text)
+    } else {
+        Model::builtin(name)
+    };
+    let mut model = model.map_err(|error| error.to_string())?;
+    let settings = settings.iter().map(|(key, value)| (key.as_str(), value.as_str()));
+    model.set_all(settings).map_err(|error| error.to_string())?;
+    Ok(model)
 }
 
 /// Chooses the path to a device: io_uring unless another was asked for or the host forbids it, which is said.

@@ -20,7 +20,7 @@ pub use initial::closed_form_write_amplification;
 pub(crate) use lazy_array::LazyArray;
 pub(crate) use map::ENTRIES_MAX;
 
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, Translation};
 use frontier::{Frontier, OpenUnit};
 use geometry::Geometry;
 use map::PageMap;
@@ -96,6 +96,7 @@ pub struct TranslationLayer {
     folded_unit: OpenUnit,
     slc: Option<SlcCache>,
     victim: Option<Victim>,
+    in_place: bool,
     mapped_pages: u64,
     steps: Vec<ReclaimStep>,
     counters: PageCounters,
@@ -129,6 +130,7 @@ impl TranslationLayer {
             folded_unit: OpenUnit::default(),
             slc,
             victim: None,
+            in_place: parameters.translation == Translation::InPlace,
             steps: Vec::new(),
             counters: PageCounters::default(),
         }
@@ -216,6 +218,10 @@ impl TranslationLayer {
         // First of all, since to open a unit may move the page's old data.
         let first_slot = match self.host_unit.first_slot {
             Some(slot) => slot,
+            None if self.in_place => {
+                self.host_unit.first_slot = Some(page);
+                page
+            }
             None => self.open_unit(Writer::Host),
         };
         match self.map.slot_of(page) {
@@ -257,7 +263,7 @@ impl TranslationLayer {
     /// What reclaiming did is in [`TranslationLayer::steps`], to be done before the unit is programmed.
     pub fn close_unit(&mut self) -> Option<ClosedUnit> {
         let closed = self.close(Writer::Host)?;
-        if !closed.cached {
+        if !closed.cached && !self.in_place {
             self.reclaim_for(closed.pages);
         }
         Some(closed)
@@ -346,7 +352,7 @@ impl TranslationLayer {
             self.counters.unused_pages += 1;
         }
         let cached = cached.is_some();
-        if !cached {
+        if !cached && !self.in_place {
             self.superblocks.close_unit(self.geometry.superblock_of(first_slot));
         }
         Some(ClosedUnit { unit: self.unit_of(first_slot), pages, cached })

@@ -46,7 +46,7 @@ pub use drive::SimulatedDrive;
 pub use ftl::{closed_form_write_amplification, ClosedUnit, PageCounters, ReclaimStep, TranslationLayer};
 pub use log::{DriveEvent, DroppedEvents, EventKind, EventLog, EVENTS_MAX, PAUSE_NS_MAX, PIECE_NS};
 pub use model::{Figures, Model, ModelError};
-pub use parameters::{InitialState, Parameters, ReadTime, SlcWhenFull, TrimMode};
+pub use parameters::{InitialState, Parameters, ReadTime, SlcWhenFull, Translation, TrimMode};
 pub use state::{StateError, STATE_VERSION};
 
 /// Bytes that one entry of the drive's mapping covers; a page is this much throughout the crate.

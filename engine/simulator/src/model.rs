@@ -13,6 +13,8 @@ const BUILTIN: &[(&str, &str)] = &[
     ("consumer-dramless", include_str!("../models/consumer-dramless.toml")),
     ("consumer-dramless-small-slc", include_str!("../models/consumer-dramless-small-slc.toml")),
     ("consumer-qlc", include_str!("../models/consumer-qlc.toml")),
+    ("consumer-mlc", include_str!("../models/consumer-mlc.toml")),
+    ("xpoint", include_str!("../models/xpoint.toml")),
     ("sata", include_str!("../models/sata.toml")),
 ];
 

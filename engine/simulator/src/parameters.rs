@@ -29,6 +29,16 @@ pub enum ReadTime {
     Exponential,
 }
 
+/// How pages find their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Translation {
+    /// Each goes where there is room, and garbage collection makes room: what NAND needs.
+    PageMapped,
+    /// Each has a place of its own and is written over there: for memory that needs no erasing.
+    InPlace,
+}
+
 /// What becomes of a write that finds the SLC cache full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -114,6 +124,8 @@ pub struct Parameters {
     /// What a die erases at a time, over all of its planes.
     pub erase_block_bytes: u64,
 
+    /// How pages find their places.
+    pub translation: Translation,
     /// Spare over what the host sees: what garbage collection has beyond the host's data.
     pub over_provisioning: f64,
     /// Into how many superblocks the NAND is divided, or as near as whole programming units allow. More or fewer with the same

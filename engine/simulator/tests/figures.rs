@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{assert_close, closed_loop, latency_alone_ns, random_4k, sequential_128k};
+use common::{assert_close, closed_loop, command, latency_alone_ns, random_4k, sequential_128k};
 use testdrive_core::{Opcode, KIB};
 use testdrive_simulator::{Figures, Model, SimulatedDrive};
 
@@ -71,6 +71,21 @@ fn sequential_writes_to_an_empty_drive_reach_the_reference_figure() {
         println!("{name}: {:.0} MB/s sequential writes", bytes_per_s / 1e6);
         assert_close(name, bytes_per_s, figures.sequential_write_bytes_per_s, TOLERANCE);
     });
+}
+
+#[test]
+fn the_cross_point_model_reads_in_the_reference_latency_and_never_collects_garbage() {
+    let mut model = Model::builtin("xpoint").unwrap();
+    model.set("capacity", "64MiB").unwrap();
+    let mut drive = SimulatedDrive::new(model);
+    let latency_ns = latency_alone_ns(&mut drive, -1_000_000, &command(Opcode::Read, 1 << 20, 4 * KIB));
+    assert_close("read", latency_ns as f64, 8_900.0, 0.01);
+    // Every page is written over thirteen times, and the last thousands are as fast as the first.
+    let measured = closed_loop(&mut drive, 64, 200_000, 20_000, random_4k(Opcode::Write, 64 << 20, 3));
+    assert_close("random writes", measured.ios_per_s, 500e3, TOLERANCE);
+    let counters = drive.counters();
+    assert_eq!((counters.pages.moved_pages, counters.erases, counters.moved_programs), (0, 0, 0));
+    assert_eq!(counters.pages.write_amplification(), 1.0);
 }
 
 #[test]

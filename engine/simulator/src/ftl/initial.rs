@@ -2,7 +2,7 @@
 
 use super::geometry::Geometry;
 use super::permutation::Permutation;
-use crate::parameters::{InitialState, Parameters};
+use crate::parameters::{InitialState, Parameters, Translation};
 use serde::{Deserialize, Serialize};
 
 /// Where every page lies at first. Superblocks are filled from the first on, each from its first slot on.
@@ -19,10 +19,13 @@ pub(crate) struct Initial {
 
 impl Initial {
     pub(crate) fn new(parameters: &Parameters, geometry: &Geometry) -> Initial {
+        // Where pages have places of their own, any writing leaves the same.
+        let shuffled = parameters.initial_state == InitialState::Steady
+            && parameters.translation == Translation::PageMapped;
         let filled = match parameters.initial_state {
             InitialState::Empty => Vec::new(),
-            InitialState::Written => sequentially_filled(geometry),
-            InitialState::Steady => steadily_filled(geometry),
+            InitialState::Steady if shuffled => steadily_filled(geometry),
+            InitialState::Written | InitialState::Steady => sequentially_filled(geometry),
         };
         let mut before = Vec::with_capacity(filled.len() + 1);
         before.push(0);
@@ -30,8 +33,7 @@ impl Initial {
             before.push(before[before.len() - 1] + pages);
         }
         let pages = before[before.len() - 1];
-        let order = (parameters.initial_state == InitialState::Steady)
-            .then(|| Permutation::new(u64::from(pages), parameters.seed));
+        let order = shuffled.then(|| Permutation::new(u64::from(pages), parameters.seed));
         let mut initial = Initial {
             before,
             hints: Vec::new(),

@@ -1,6 +1,6 @@
 //! Which values of parameters make sense.
 
-use super::Parameters;
+use super::{Parameters, Translation};
 use crate::ftl::ENTRIES_MAX;
 use crate::PAGE_BYTES;
 
@@ -90,6 +90,9 @@ impl Parameters {
                 return Some((name, "a multiple of 4096 bytes from 4096 to 64MiB".into()));
             }
         }
+        if self.translation == Translation::InPlace && self.program_unit_bytes != PAGE_BYTES {
+            return Some(("program_unit_bytes", "4096 where translation is in-place".into()));
+        }
         for (name, bytes) in
             [("program_unit_bytes", self.program_unit_bytes), ("slc_unit_bytes", self.slc_unit_bytes)]
         {
@@ -166,6 +169,12 @@ impl Parameters {
         }
         if !(0.001..=1.0).contains(&self.slc_fold_share) {
             return Some(("slc_fold_share", "a share from 0.001 to 1".into()));
+        }
+        if self.translation == Translation::InPlace && self.slc_static_share + self.slc_dynamic_share > 0.0 {
+            return Some((
+                "slc_static_share",
+                "0, as slc_dynamic_share, where translation is in-place".into(),
+            ));
         }
         if !(SPARE_MIN..=SPARE_MAX).contains(&self.over_provisioning) {
             return Some((
