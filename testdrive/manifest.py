@@ -81,6 +81,26 @@ class Clock(_Part):
     shift_ns: int = 0
 
 
+class DriveCounters(_Part):
+    """What the drive counted of itself since it was made; what it does not count is None."""
+
+    host_read_bytes: int | None = None
+    host_written_bytes: int | None = None
+    trims: int | None = None
+    trimmed_bytes: int | None = None
+    nand_written_bytes: int | None = None
+    moved_pages: int | None = None
+    erases: int | None = None
+    energy_uj: int | None = None
+
+
+class PhaseCounters(_Part):
+    """The drive's counters just before a phase and just after it."""
+
+    before: DriveCounters
+    after: DriveCounters
+
+
 class Phase(_Part):
     """A part of a run. Metrics are over the phases with ``measured`` true."""
 
@@ -92,6 +112,7 @@ class Phase(_Part):
     end_ns: int | None = None
     settings: dict[str, Any] | None = None
     accounting: dict[str, Any] | None = None
+    drive_counters: PhaseCounters | None = None
 
 
 class OpcodeCounts(_Part):
@@ -130,6 +151,23 @@ class Warning_(_Part):  # noqa: N801 - the builtin has the name
     remedy: str = ""
 
 
+class DroppedDriveEvents(_Part):
+    """Events of one kind that the drive's log could not keep."""
+
+    kind: str
+    events: int
+    busy_ns: int = 0
+    amount: int = 0
+    unit: str = ""
+
+
+class DriveEventsSummary(_Part):
+    """What the manifest says of ``drive_events.jsonl``."""
+
+    events: int = 0
+    dropped: list[DroppedDriveEvents] = Field(default_factory=list)
+
+
 class Manifest(_Part):
     """``manifest.json`` as docs/recording-format.md defines it."""
 
@@ -150,6 +188,7 @@ class Manifest(_Part):
     counts: Counts = Field(default_factory=Counts)
     dropped: list[Dropped] = Field(default_factory=list)
     warnings: list[Warning_] = Field(default_factory=list)
+    drive_events: DriveEventsSummary | None = None
 
     @property
     def measured_phases(self) -> list[Phase]:

@@ -16,6 +16,7 @@ import shutil
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -29,9 +30,19 @@ from testdrive.manifest import Manifest, read_manifest
 from testdrive.recovery import has_crashed, keep_whole_segments, recover
 from testdrive.segments import COLUMNS, Segment, checked_segments, first_line, means_damage
 
-__all__ = ["COLUMNS", "Arrays", "Recording", "Segment"]
+__all__ = ["COLUMNS", "Arrays", "Recording", "Segment", "Span"]
 
 Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A measured phase: from when to when, on the recording's clock, and what is taken from its times."""
+
+    phase: int
+    start_ns: int
+    end_ns: int
+    shift_ns: int
 
 
 class Recording:
@@ -174,7 +185,7 @@ class Recording:
         measured = self.manifest.measured_phases
         if len(measured) != len(self.manifest.phases) or not measured:
             rows = rows.filter(rows.phase.isin([phase.index for phase in measured] or [-1]))
-        shifts = self._shifts()
+        shifts = {span.phase: span.shift_ns for span in self.measured_spans()}
         if not any(shifts.values()):
             return rows
         distinct = set(shifts.values())
@@ -187,14 +198,15 @@ class Recording:
             shift = ibis.cases(*cases, else_=0)
         return rows.mutate(intended_ns=rows.intended_ns - shift, submit_ns=rows.submit_ns - shift)
 
-    def _shifts(self) -> dict[int, int]:
-        """For each measured phase, what is taken from its times."""
-        shifts: dict[int, int] = {}
+    def measured_spans(self) -> list[Span]:
+        """When each measured phase was, and what :meth:`table` takes from its times."""
+        spans: list[Span] = []
         laid_ns = 0
         for phase in self.manifest.measured_phases:
-            shifts[phase.index] = phase.start_ns - laid_ns
-            laid_ns += max((phase.end_ns or phase.start_ns) - phase.start_ns, 0)
-        return shifts
+            end_ns = max(phase.end_ns or phase.start_ns, phase.start_ns)
+            spans.append(Span(phase.index, phase.start_ns, end_ns, phase.start_ns - laid_ns))
+            laid_ns += end_ns - phase.start_ns
+        return spans
 
     def execute(self, expression: Any) -> Arrays:
         """Run an Ibis table expression and return its columns as numpy arrays, for results that are small.

@@ -99,6 +99,8 @@ def _latency(summary: Summary) -> Pairs:
             "burst",
             f"from {units.moment(burst['onset_ns'])}, {end}, mean {units.time(burst['mean_latency_ns'])}",
         )
+    if summary.get("write_amplification") is not None:
+        yield "write amplification", f"{units.number(summary['write_amplification'])} by the drive's counters"
     stalls = summary.get("stall_time") or {}
     told = [
         f"{units.percent(stalls[key])} over {units.time(int(key))}"

@@ -10,6 +10,7 @@ from testdrive.compare.lineup import Lineup, line_up
 from testdrive.compare.ratios import Ratios, ratios_section, write_ratios
 from testdrive.compare.verdict import verdict_box
 from testdrive.report import html, units, words
+from testdrive.report.activities import activities_table
 from testdrive.report.conditions import conditions_section, warnings_box
 from testdrive.report.decision import decision_table
 from testdrive.report.fidelity import fidelity_section
@@ -112,7 +113,7 @@ def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> 
         verdict_box(subjects, rows),
         html.section("decision", "Drives side by side", decision_table(subjects, rows)),
         warnings_box(subjects, lineup.notes),
-        latency_section(views, trims_table(subjects)),
+        latency_section(views, trims_table(subjects), activities_table(subjects)),
         percentiles_section(views),
         ratios_section(ratios),
         offsets_section(views),

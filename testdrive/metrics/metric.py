@@ -60,4 +60,6 @@ class Metric:
 
 def is_code(key: str) -> bool:
     """Whether a key says why values beside it are absent: ``..._code``, or ``code`` alone below a dot."""
-    return key.rpartition(".")[2].endswith("code")
+    name = key.rpartition(".")[2]
+    # An opcode is none, though it ends alike.
+    return name == "code" or name.endswith("_code")

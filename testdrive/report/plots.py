@@ -27,7 +27,7 @@ def heading(subject: Subject) -> Markup:
     )
 
 
-def latency_section(views: Views, after: Markup | None) -> Markup:
+def latency_section(views: Views, *after: Markup | None) -> Markup:
     """Return latency against time for each recording, with the trims under it, and `after` at its end."""
     shown = [view for view in views.views if view.service or view.latency]
     missing = [view.subject.name for view in views.views if view not in shown]
@@ -59,7 +59,7 @@ def latency_section(views: Views, after: Markup | None) -> Markup:
         html.tag("p", f"No completions were recorded for: {', '.join(missing)}.") if missing else None,
         html.tag("div", _choice("density", "Density of", options), class_="choices"),
         *(_latency_plot(view, views) for view in shown),
-        after,
+        *after,
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from testdrive.metrics import summarize
 from testdrive.recording import Recording
 from testdrive.report import html, units, words
+from testdrive.report.activities import activities_table
 from testdrive.report.conditions import conditions_section, warnings_box
 from testdrive.report.decision import decision_table
 from testdrive.report.fidelity import fidelity_section, name_cell
@@ -75,7 +76,7 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
         warnings_box([one]),
         html.section("decision", "Figures", decision_table([one], [figures])),
         workload_section(one),
-        latency_section(views, trims_table([one])),
+        latency_section(views, trims_table([one]), activities_table([one])),
         percentiles_section(views),
         offsets_section(views),
         fidelity,

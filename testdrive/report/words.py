@@ -31,6 +31,15 @@ CODES = {
     "no_overwrites": "none",
     "no_trims": "no trims",
     "no_latency": "no latency above 0",
+    "not_counted": "the drive does not tell",
+    "no_writes": "nothing was written",
+}
+#: What a drive can be busy with (docs/recording-format.md).
+EVENTS = {
+    "slc_folding": "SLC cache folding",
+    "slc_full": "SLC cache full",
+    "mapping_misses": "mapping read from NAND",
+    "write_buffer_full": "write buffer full",
 }
 ACCOUNTING = (
     ("filtered", "left out by request"),
@@ -53,6 +62,11 @@ LBA_MODES = {
 def code(value: str | None) -> str:
     """Return a code in words; an unknown one as it is, without underscores; none as a dash."""
     return units.ABSENT if value is None else CODES.get(value, value.replace("_", " "))
+
+
+def event(kind: str) -> str:
+    """Return what a drive was busy with, in words; a kind that is not known without underscores."""
+    return EVENTS.get(kind, kind.replace("_", " "))
 
 
 def baseline(row: Row) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from builders import phase, this_process, write_recording
+from numpy.typing import ArrayLike
 
 SECOND_NS = 1_000_000_000
 
@@ -25,9 +27,15 @@ def write_workload(path: Path, seconds: int = 4, ios_per_s: int = 500, trims: in
         "opcode": np.r_[random.integers(0, 2, ios), np.full(trims, 2)],
         "stream": np.r_[random.integers(0, 4, ios), np.zeros(trims, int)],
     }
-    order = np.argsort(columns["submit_ns"], kind="stable")
-    columns = {name: values[order] for name, values in columns.items()}
-    end_ns = int((columns["submit_ns"] + columns["latency_ns"]).max())
+    return write_source(path, columns)
+
+
+def write_source(path: Path, columns: Mapping[str, ArrayLike]) -> Path:
+    """These I/Os, in whatever order, as a recording that the engine can replay: every column is there."""
+    given = {name: np.asarray(values) for name, values in columns.items()}
+    order = np.argsort(given["submit_ns"], kind="stable")
+    columns = {"stream": np.zeros(len(order), int)} | {name: values[order] for name, values in given.items()}
+    end_ns = int((given["submit_ns"] + given["latency_ns"]).max())
     drive = {"uri": "trace", "path": "trace", "model": "", "serial": "", "firmware": "", "modelled": False}
     sizes = {"capacity_bytes": 1 << 30, "logical_block_bytes": 512, "physical_block_bytes": 512}
     return write_recording(

@@ -71,9 +71,9 @@ pub trait Drive {
         None
     }
 
-    /// Takes what the drive logged of its own work so far, on its clock; nothing where it keeps no log.
-    fn take_events(&mut self) -> DriveEvents {
-        DriveEvents::default()
+    /// Takes what the drive logged of its own work so far, on its clock; `None` where it keeps no log.
+    fn take_events(&mut self) -> Option<DriveEvents> {
+        None
     }
 
     /// Queues a command.

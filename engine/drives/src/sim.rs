@@ -76,7 +76,7 @@ impl Drive for SimDrive {
         })
     }
 
-    fn take_events(&mut self) -> DriveEvents {
+    fn take_events(&mut self) -> Option<DriveEvents> {
         let (events, dropped) = self.simulated.take_events(self.now_ns);
         let events = events.into_iter().map(|event| DriveEvent {
             kind: event.kind.name().into(),
@@ -93,7 +93,7 @@ impl Drive for SimDrive {
             amount: lost.amount,
             unit: kind.unit().into(),
         });
-        DriveEvents { events: events.collect(), dropped: dropped.collect() }
+        Some(DriveEvents { events: events.collect(), dropped: dropped.collect() })
     }
 
     fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {

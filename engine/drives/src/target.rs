@@ -89,11 +89,11 @@ impl Target {
         }
     }
 
-    /// Takes what the drive logged of its own work so far.
-    pub fn take_events(&mut self) -> DriveEvents {
+    /// Takes what the drive logged of its own work so far; `None` where it keeps no log.
+    pub fn take_events(&mut self) -> Option<DriveEvents> {
         match self {
             Target::Sim(drive) => crate::Drive::take_events(&mut **drive),
-            Target::Null(_) | Target::Device { .. } => DriveEvents::default(),
+            Target::Null(_) | Target::Device { .. } => None,
         }
     }
 

@@ -98,11 +98,6 @@ pub struct DriveEventsSummary {
 }
 
 impl DriveEvents {
-    /// Whether the drive told nothing.
-    pub fn is_empty(&self) -> bool {
-        self.events.is_empty() && self.dropped.is_empty()
-    }
-
     /// Writes the file, one event a line.
     pub(crate) fn write(&self, directory: &Path) -> Result<DriveEventsSummary, RecordingError> {
         let path = directory.join(EVENTS_NAME);

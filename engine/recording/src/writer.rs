@@ -49,7 +49,7 @@ pub struct RecordingWriter {
     next_segment: u32,
     closed_bytes: u64,
     span: Option<(i64, i64)>,
-    drive_events: DriveEvents,
+    drive_events: Option<DriveEvents>,
 }
 
 impl RecordingWriter {
@@ -89,7 +89,7 @@ impl RecordingWriter {
             next_segment: 0,
             closed_bytes: 0,
             span: None,
-            drive_events: DriveEvents::default(),
+            drive_events: None,
         })
     }
 
@@ -105,7 +105,7 @@ impl RecordingWriter {
 
     /// Gives the recording what the drive logged of itself, to be written with the end of it.
     pub fn set_drive_events(&mut self, events: DriveEvents) {
-        self.drive_events = events;
+        self.drive_events = Some(events);
     }
 
     /// Rows written so far.
@@ -184,8 +184,8 @@ impl RecordingWriter {
     }
 
     fn write_drive_events(&mut self) -> Result<(), RecordingError> {
-        if !self.drive_events.is_empty() {
-            self.manifest.drive_events = Some(self.drive_events.write(&self.directory)?);
+        if let Some(events) = &self.drive_events {
+            self.manifest.drive_events = Some(events.write(&self.directory)?);
         }
         Ok(())
     }

@@ -171,7 +171,7 @@ fn close(
     ran: Result<(), RunError>,
     recorded: Option<(RecordingWriter, Option<RecordingError>)>,
     mut book: Book<'_>,
-    drive_events: DriveEvents,
+    drive_events: Option<DriveEvents>,
     surroundings: &Surroundings<'_>,
     tell: &mut dyn FnMut(Event),
 ) -> Result<Outcome, RunError> {
@@ -197,7 +197,9 @@ fn close(
         let Manifest { drive, phases, warnings, .. } = book.manifest;
         let manifest = writer.manifest_mut();
         (manifest.drive, manifest.phases, manifest.warnings) = (drive, phases, warnings);
-        writer.set_drive_events(drive_events);
+        if let Some(events) = drive_events {
+            writer.set_drive_events(events);
+        }
         counts = writer.finish(status, reason.clone())?.counts;
         if let Some(error) = error {
             return Err(error.into());
