@@ -14,6 +14,9 @@ use testdrive_core::IoRecord;
 /// Rows of a row group: small enough that a reader's column buffers fit its cache budget, large enough for the encodings.
 pub(crate) const ROW_GROUP_ROWS: usize = 131_072;
 
+/// Rows that are taken apart at once: each column reads all of them, so that they should stay in the cache.
+const CACHED_ROWS: usize = 256;
+
 /// Rows by column, as the encoder wants them.
 #[derive(Default)]
 struct Columns {
@@ -97,7 +100,9 @@ impl Segment {
             if !self.gathered.is_sorted_by_key(|row| row.intended_ns) {
                 self.gathered.sort_by_key(|row| row.intended_ns);
             }
-            self.columns.extend(&self.gathered);
+            for rows in self.gathered.chunks(CACHED_ROWS) {
+                self.columns.extend(rows);
+            }
             self.gathered.clear();
             let group = self.writer.next_row_group().map_err(RecordingError::encode(&self.open_path))?;
             encode_group(group, &self.columns).map_err(RecordingError::encode(&self.open_path))?;
