@@ -1,28 +1,31 @@
 //! Storage for things that come and go, addressed by small numbers.
 
+use std::num::NonZeroU64;
+
 /// A vector with a list of free places. A key names one thing only, ever: a place that was reused answers to its new key alone.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    places: Vec<(u64, Option<T>)>,
+    places: Vec<(NonZeroU64, Option<T>)>,
     free: Vec<u32>,
-    next_serial: u64,
+    next_serial: NonZeroU64,
 }
 
 /// Names something in a [`Slab`]; keys made later are greater.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Key {
-    serial: u64,
+    /// Never 0, so that an optional key takes no more memory than a key.
+    serial: NonZeroU64,
     place: u32,
 }
 
 impl Key {
     /// Not above any key.
-    pub const FIRST: Key = Key { serial: 0, place: 0 };
+    pub const FIRST: Key = Key { serial: NonZeroU64::MIN, place: 0 };
 }
 
 impl<T> Slab<T> {
     pub fn new() -> Slab<T> {
-        Slab { places: Vec::new(), free: Vec::new(), next_serial: 0 }
+        Slab { places: Vec::new(), free: Vec::new(), next_serial: NonZeroU64::MIN }
     }
 
     pub fn len(&self) -> usize {
@@ -31,7 +34,8 @@ impl<T> Slab<T> {
 
     pub fn insert(&mut self, value: T) -> Key {
         let serial = self.next_serial;
-        self.next_serial += 1;
+        // Not even at a billion a second is the end reached within centuries.
+        self.next_serial = serial.saturating_add(1);
         let place = if let Some(place) = self.free.pop() {
             self.places[place as usize] = (serial, Some(value));
             place

@@ -32,24 +32,38 @@ impl<T: Timed> TimeOrder<T> {
         self.window
     }
 
-    /// Takes an event, and hands out the earliest once the window is full. Equal times keep the order in which they came.
-    pub fn push(&mut self, event: T) -> Result<Option<T>, TooLate> {
+    /// Takes an event, and says whether more are held than need be, so that the earliest is to be taken out. Equal times keep the order
+    /// in which they came.
+    #[inline]
+    pub fn push(&mut self, event: T) -> Result<bool, TooLate> {
         if event.time_ns() < self.released_ns {
             return Err(TooLate { latest_ns: self.released_ns });
         }
+        if self.held.back().is_none_or(|last| last.time_ns() <= event.time_ns()) {
+            self.held.push_back(event);
+        } else {
+            self.insert(event);
+        }
+        Ok(self.held.len() > self.window)
+    }
+
+    /// The earliest event that is still held, where it stands: millions pass, and need not be moved once more.
+    #[inline]
+    pub fn front(&self) -> Option<&T> {
+        self.held.front()
+    }
+
+    #[cold]
+    fn insert(&mut self, event: T) {
         let mut place = self.held.len();
         while place > 0 && self.held[place - 1].time_ns() > event.time_ns() {
             place -= 1;
         }
-        if place == self.held.len() {
-            self.held.push_back(event);
-        } else {
-            self.held.insert(place, event);
-        }
-        Ok(if self.held.len() > self.window { self.pop() } else { None })
+        self.held.insert(place, event);
     }
 
-    /// The earliest event that is still held.
+    /// Takes out the earliest event that is still held.
+    #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let event = self.held.pop_front()?;
         self.released_ns = event.time_ns();
@@ -73,7 +87,9 @@ mod tests {
         let mut order = TimeOrder::new(3);
         let mut out = Vec::new();
         for (time_ns, sector) in [(10, 0), (30, 1), (20, 2), (30, 3), (25, 4), (40, 5)] {
-            out.extend(order.push((time_ns, sector)).ok().flatten());
+            if order.push((time_ns, sector)).is_ok_and(|full| full) {
+                out.extend(order.pop());
+            }
         }
         out.extend(std::iter::from_fn(|| order.pop()));
         let sectors: Vec<u64> = out.iter().map(|event| event.1).collect();
@@ -84,7 +100,10 @@ mod tests {
     fn an_event_past_the_window_is_refused() {
         let mut order = TimeOrder::new(1);
         for time_ns in [10, 20, 30] {
-            assert!(order.push((time_ns, 0)).is_ok());
+            if order.push((time_ns, 0)).is_ok_and(|full| full) {
+                let first = order.front().copied();
+                assert_eq!(order.pop(), first);
+            }
         }
         assert_eq!(order.push((19, 0)).err().unwrap().latest_ns, 20);
         assert!(order.push((20, 0)).is_ok());

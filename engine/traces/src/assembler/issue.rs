@@ -24,7 +24,11 @@ impl Pairing<'_> {
         self.supersede(event.opcode, span)?;
         let row = self.open_if(Events::Issued)?;
         let parts = self.bios.cover(event.opcode, span);
-        let given_back = self.given_back.remove(&(event.sector, event.opcode as u8));
+        let given_back = if self.given_back.is_empty() {
+            None
+        } else {
+            self.given_back.remove(&(event.sector, event.opcode as u8))
+        };
         let queued = parts.iter().filter_map(|part| Some(self.bios.bios.get(part.bio)?.intended_ns)).min();
         let request = Request {
             row,

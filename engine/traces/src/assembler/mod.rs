@@ -113,7 +113,7 @@ impl<'s> Assembler<'s> {
     /// # Errors
     /// When time goes back by more than the window can mend, or the sink fails.
     pub fn push(&mut self, event: BlockEvent, path: &Path, place: Place) -> Result<(), TraceError> {
-        let next = self.order.push(event).map_err(|late| TraceError::OutOfOrder {
+        let is_full = self.order.push(event).map_err(|late| TraceError::OutOfOrder {
             path: path.to_path_buf(),
             place,
             back_ns: late.latest_ns.saturating_sub(event.time_ns),
@@ -121,9 +121,22 @@ impl<'s> Assembler<'s> {
             time_ns: event.time_ns,
             window: self.order.window(),
         })?;
-        match next {
-            Some(event) => self.take(event),
-            None => Ok(()),
+        if is_full {
+            self.take_first()?;
+        }
+        Ok(())
+    }
+
+    /// Takes the earliest event that is held; false where there is none.
+    fn take_first(&mut self) -> Result<bool, TraceError> {
+        if let (Stage::Pairing(pairing), Some(event)) = (&mut self.stage, self.order.front()) {
+            let taken = if self.devices.admit(event) { pairing.push(event) } else { Ok(()) };
+            self.order.pop();
+            return taken.map(|()| true);
+        }
+        match self.order.pop() {
+            Some(event) => self.look_at(event).map(|()| true),
+            None => Ok(false),
         }
     }
 
@@ -141,9 +154,7 @@ impl<'s> Assembler<'s> {
     /// # Errors
     /// When there were no I/Os, none of the chosen device, or those of several without a choice; or when the sink fails.
     pub fn finish(mut self, first_path: &Path, decoded: &mut Decoded) -> Result<(), TraceError> {
-        while let Some(event) = self.order.pop() {
-            self.take(event)?;
-        }
+        while self.take_first()? {}
         let device = self.devices.chosen(first_path)?;
         self.decide(Events::Issued)?;
         let Stage::Pairing(mut pairing) = self.stage else { return Ok(()) };
@@ -159,23 +170,19 @@ impl<'s> Assembler<'s> {
         verdict::describe(&pairing, first_path, decoded)
     }
 
-    fn take(&mut self, event: BlockEvent) -> Result<(), TraceError> {
+    /// Takes an event while it is open what a row is.
+    fn look_at(&mut self, event: BlockEvent) -> Result<(), TraceError> {
+        let Stage::Undecided(_, held) = &mut self.stage else { return Ok(()) };
         if !self.devices.admit(&event) {
             return Ok(());
         }
-        match &mut self.stage {
-            Stage::Pairing(pairing) => pairing.push(&event),
-            Stage::Undecided(_, held) => {
-                held.push(event);
-                if matches!(event.kind, EventKind::Queue | EventKind::Remap { .. }) {
-                    self.decide(Events::Queued)
-                } else if held.len() >= self.limits.lookahead_events {
-                    self.decide(Events::Issued)
-                } else {
-                    Ok(())
-                }
-            }
-            Stage::Moving => Ok(()),
+        held.push(event);
+        if matches!(event.kind, EventKind::Queue | EventKind::Remap { .. }) {
+            self.decide(Events::Queued)
+        } else if held.len() >= self.limits.lookahead_events {
+            self.decide(Events::Issued)
+        } else {
+            Ok(())
         }
     }
 

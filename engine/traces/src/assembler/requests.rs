@@ -4,6 +4,7 @@ use super::bios::{Part, Span};
 use super::few::Few;
 use super::rows::RowPlace;
 use crate::slab::{Key, Slab};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use testdrive_core::{Flags, Opcode};
@@ -148,11 +149,10 @@ impl RequestTable {
     }
 
     fn unlist(&mut self, sector: u64, opcode: Opcode, key: Key) {
-        let place = (sector, opcode as u8);
-        if let Some(keys) = self.by_place.get_mut(&place) {
-            keys.retain(|other| *other != key);
-            if keys.is_empty() {
-                self.by_place.remove(&place);
+        if let Entry::Occupied(mut keys) = self.by_place.entry((sector, opcode as u8)) {
+            keys.get_mut().retain(|other| *other != key);
+            if keys.get().is_empty() {
+                keys.remove();
             }
         }
     }

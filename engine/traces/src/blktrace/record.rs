@@ -51,6 +51,7 @@ impl ByteOrder {
         }
     }
 
+    #[inline(always)]
     fn u16(self, bytes: &[u8], at: usize) -> u16 {
         let word = bytes[at..].first_chunk().copied().unwrap_or_default();
         match self {
@@ -59,6 +60,7 @@ impl ByteOrder {
         }
     }
 
+    #[inline(always)]
     fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let word = bytes[at..].first_chunk().copied().unwrap_or_default();
         match self {
@@ -67,6 +69,7 @@ impl ByteOrder {
         }
     }
 
+    #[inline(always)]
     fn u64(self, bytes: &[u8], at: usize) -> u64 {
         let word = bytes[at..].first_chunk().copied().unwrap_or_default();
         match self {
@@ -119,6 +122,7 @@ impl Header {
         }
     }
 
+    #[inline]
     fn parse_v7(bytes: &[u8], order: ByteOrder) -> Header {
         Header {
             time_ns: order.u64(bytes, 8),
@@ -132,6 +136,7 @@ impl Header {
         }
     }
 
+    #[inline]
     fn parse_v8(bytes: &[u8], order: ByteOrder) -> Header {
         Header {
             time_ns: order.u64(bytes, 8),

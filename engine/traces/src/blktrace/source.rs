@@ -124,17 +124,34 @@ fn decode(
     skipped: &mut Skipped,
     block: &mut Vec<(BlockEvent, u64)>,
 ) -> (usize, Stopped) {
+    // A trace is of one byte order; the first record says which.
+    if order.is_none() {
+        *order = ByteOrder::of_magic(bytes);
+    }
+    // Each order has a loop of its own, in which it is not asked for at every number.
+    match order {
+        Some(ByteOrder::Little) => decode_in(ByteOrder::Little, bytes, offset, skipped, block),
+        Some(ByteOrder::Big) => decode_in(ByteOrder::Big, bytes, offset, skipped, block),
+        None if bytes.len() < 4 => (0, Stopped::Short { record_bytes: HEADER_BYTES_MAX }),
+        None => (0, Stopped::NoRecord),
+    }
+}
+
+#[inline(always)]
+fn decode_in(
+    order: ByteOrder,
+    bytes: &[u8],
+    offset: u64,
+    skipped: &mut Skipped,
+    block: &mut Vec<(BlockEvent, u64)>,
+) -> (usize, Stopped) {
     let mut at = 0;
     while block.len() < BLOCK_EVENTS {
         let rest = &bytes[at..];
         if rest.len() < 4 {
             return (at, Stopped::Short { record_bytes: HEADER_BYTES_MAX });
         }
-        // A trace is of one byte order; the first record says which.
-        if order.is_none() {
-            *order = ByteOrder::of_magic(rest);
-        }
-        let (header, header_bytes) = match order.and_then(|order| Header::parse(rest, order)) {
+        let (header, header_bytes) = match Header::parse(rest, order) {
             Some(Ok(found)) => found,
             Some(Err(Short)) => return (at, Stopped::Short { record_bytes: HEADER_BYTES_MAX }),
             None => return (at, Stopped::NoRecord),

@@ -55,7 +55,7 @@ impl Reader {
 
     fn take(&mut self, placed: merge::Placed<Placed>) -> Result<(), TraceError> {
         let (source, offset, time_ns) = (placed.source as usize, placed.item.offset, placed.time_ns());
-        let next = self.order.push(placed).map_err(|late| TraceError::OutOfOrder {
+        let is_full = self.order.push(placed).map_err(|late| TraceError::OutOfOrder {
             path: self.merge.sources[source].input.path.clone(),
             place: Place::Byte(offset),
             back_ns: late.latest_ns.saturating_sub(time_ns),
@@ -63,8 +63,10 @@ impl Reader {
             time_ns,
             window: ORDER_EVENTS,
         })?;
-        if let Some(next) = next {
-            self.pair(next);
+        if is_full {
+            if let Some(next) = self.order.pop() {
+                self.pair(next);
+            }
         }
         Ok(())
     }
