@@ -72,7 +72,7 @@ impl Drive for SimDrive {
             nand_written_bytes: Some(self.simulated.nand_written_bytes()),
             moved_pages: Some(counters.pages.moved_pages),
             erases: Some(counters.erases),
-            energy_uj: None,
+            energy_uj: Some(counters.energy_uj),
         })
     }
 

@@ -64,6 +64,8 @@ pub struct Counters {
     pub erases: u64,
     /// What the translation layer did.
     pub pages: crate::PageCounters,
+    /// Energy drawn.
+    pub energy_uj: u64,
     /// Work of trims that was accepted and is not yet done, in firmware time.
     pub trim_owed_ns: i64,
 }

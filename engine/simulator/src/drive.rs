@@ -3,6 +3,7 @@
 mod background;
 mod faults;
 mod overhead;
+mod powering;
 mod read;
 mod write;
 
@@ -159,6 +160,7 @@ impl SimulatedDrive {
             overhead_programs: nand.overhead_programs,
             erases: nand.erases,
             pages: self.translation.counters(),
+            energy_uj: self.nand.power.energy_pj() / 1_000_000,
             trim_owed_ns: self.firmware.owed_ns(),
         }
     }
@@ -198,6 +200,7 @@ impl SimulatedDrive {
         let entry = InFlight { command: *command, status, groups_left: 0, stage: Stage::Data };
         assert!(self.slots[index].replace(entry).is_none(), "slot {slot} was submitted while in flight");
         self.in_flight += 1;
+        self.begin_to_draw();
         if self.faults.gone {
             return self.refuse(slot);
         }
@@ -251,6 +254,7 @@ impl SimulatedDrive {
             Action::Stall => self.stall(),
             Action::PowerLoss => self.lose_power(),
             Action::Gone => self.disappear(),
+            Action::TemperatureStep => self.step_temperature(),
             Action::Completed(slot) => self.complete(slot),
         }
     }
@@ -328,6 +332,9 @@ impl SimulatedDrive {
         }
         self.completed.push_back(Completion { slot, complete_ns: self.now_ns, status: entry.status });
         self.in_flight -= 1;
+        if self.in_flight == 0 {
+            self.nand.power.rest(self.now_ns);
+        }
         self.in_drive -= 1;
         if let Some(next) = self.waiting_in_host.pop_front() {
             self.admit(self.now_ns, next);

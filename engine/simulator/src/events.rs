@@ -27,6 +27,8 @@ pub(crate) enum Action {
     Fold,
     /// It is time for the drive to look after its NAND.
     Housekeeping,
+    /// It is time to look at the drive's temperature.
+    TemperatureStep,
     /// Faults: the drive stands still, loses its power, or is no longer there.
     Stall,
     PowerLoss,

@@ -18,6 +18,7 @@
 //! | `placement` | which die and plane a page's place is on |
 //! | `buffer` | the write buffer in DRAM, one-shot programming units, and who waits for durability |
 //! | `nand`, `channel` | channels, dies and planes |
+//! | `power`, `thermal` | what is drawn, the budget, and the heat |
 //! | `events` | what happens next |
 //! | `state` | all of it as bytes, and back |
 //! | `log`, `counts` | what happened: work of the drive's own with its times, and sums as SMART has them |
@@ -37,9 +38,11 @@ mod model;
 mod nand;
 mod parameters;
 mod placement;
+mod power;
 mod quantity;
 mod server;
 mod state;
+mod thermal;
 
 pub use counts::{Counters, HostCounters};
 pub use drive::SimulatedDrive;
@@ -47,6 +50,7 @@ pub use ftl::{closed_form_write_amplification, ClosedUnit, PageCounters, Reclaim
 pub use log::{DriveEvent, DroppedEvents, EventKind, EventLog, EVENTS_MAX, PAUSE_NS_MAX, PIECE_NS};
 pub use model::{Figures, Model, ModelError};
 pub use parameters::{InitialState, Parameters, ReadTime, SlcWhenFull, Translation, TrimMode};
+pub use power::PowerSeries;
 pub use state::{StateError, STATE_VERSION};
 
 /// Bytes that one entry of the drive's mapping covers; a page is this much throughout the crate.

@@ -7,6 +7,7 @@ use crate::buffer::UnitNumber;
 use crate::channel::{Channel, Transfer};
 use crate::events::{Action, Events};
 use crate::parameters::{Parameters, ReadTime};
+use crate::power::Power;
 use crate::server::transfer_ns;
 use crate::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
@@ -102,6 +103,12 @@ pub(crate) struct Nand {
     housekeeping_ns: i64,
     suspends: u32,
     suspend_ns: i64,
+    plane_read_mw: u64,
+    program_mw: u64,
+    erase_mw: u64,
+    pub(crate) power: Power,
+    /// How long work waited for the power budget since it was last asked.
+    waited_for_power_ns: i64,
     arrivals: u64,
     random: SplitMix64,
     pub(crate) counters: NandCounters,
@@ -132,6 +139,11 @@ impl Nand {
             housekeeping_ns: parameters.housekeeping_ns,
             suspends: parameters.suspends,
             suspend_ns: parameters.suspend_ns,
+            plane_read_mw: parameters.nand_supply_mv * parameters.nand_read_ma / 1000,
+            program_mw: parameters.nand_supply_mv * parameters.nand_program_ma / 1000,
+            erase_mw: parameters.nand_supply_mv * parameters.nand_erase_ma / 1000,
+            power: Power::new(parameters),
+            waited_for_power_ns: 0,
             arrivals: 0,
             random: SplitMix64::new(parameters.seed ^ 0x6e61_6e64),
             counters: NandCounters::default(),
@@ -201,7 +213,8 @@ impl Nand {
         }
         let cached = matches!(state.working, Some(Work::HostCached(_)));
         let program_ns = if cached { self.slc_program_ns } else { self.program_ns };
-        self.occupy(now_ns, die, program_ns, events);
+        let wait_ns = self.draw(now_ns, self.program_mw, program_ns);
+        self.occupy(now_ns, die, wait_ns + program_ns, events);
         self.let_reads_interrupt(now_ns, die, events);
     }
 
@@ -278,7 +291,9 @@ impl Nand {
         state.waiting.pop_front();
         state.sensing = Some(read);
         die.planes_sensing += 1;
-        events.schedule(now_ns + delay_ns + self.draw_read_ns(), Action::Sensed(plane));
+        let read_ns = self.draw_read_ns();
+        let wait_ns = self.draw(now_ns + delay_ns, self.plane_read_mw, read_ns);
+        events.schedule(now_ns + delay_ns + wait_ns + read_ns, Action::Sensed(plane));
     }
 
     /// Starts the die's next program or erase if nothing runs there. Reads are started before it at every step, so that what still
@@ -299,7 +314,10 @@ impl Nand {
         state.reads_overtaken = 0;
         state.suspends_left = self.suspends;
         let transfer_ns = match work {
-            Work::Erase => return self.occupy(now_ns, die, self.erase_ns, events),
+            Work::Erase => {
+                let wait_ns = self.draw(now_ns, self.erase_mw, self.erase_ns);
+                return self.occupy(now_ns, die, wait_ns + self.erase_ns, events);
+            }
             Work::Housekeeping => return self.occupy(now_ns, die, self.housekeeping_ns, events),
             Work::HostCached(_) => self.cached_unit_transfer_ns,
             Work::Host(_) | Work::Folded | Work::Moved | Work::Overhead => self.unit_transfer_ns,
@@ -307,6 +325,19 @@ impl Nand {
         let (end_ns, transfer) = self.channel_of(die).begin_program(now_ns, transfer_ns);
         self.dies[die as usize].transfer = transfer;
         events.schedule(end_ns, Action::UnitTransferred(die));
+    }
+
+    /// Books the energy of what begins; returns how long it has to wait for it.
+    #[inline]
+    fn draw(&mut self, now_ns: i64, power_mw: u64, length_ns: i64) -> i64 {
+        let wait_ns = self.power.draw(now_ns, power_mw, length_ns);
+        self.waited_for_power_ns += wait_ns;
+        wait_ns
+    }
+
+    /// How long work waited for the power budget since this was last asked.
+    pub(crate) fn take_waited_for_power_ns(&mut self) -> i64 {
+        std::mem::take(&mut self.waited_for_power_ns)
     }
 
     fn channel_of(&mut self, die: u32) -> &mut Channel {

@@ -170,6 +170,39 @@ pub struct Parameters {
     /// For how long.
     pub housekeeping_ns: i64,
 
+    /// Drawn by a drive without commands.
+    pub power_idle_mw: u64,
+    /// Drawn by a drive that has commands, beside what its NAND draws.
+    pub power_active_mw: u64,
+    /// Drawn by a drive that sleeps.
+    pub power_sleep_mw: u64,
+    /// After how long without commands it sleeps; 0 for never.
+    pub power_sleep_after_ns: i64,
+    /// How long it takes to wake up.
+    pub power_sleep_exit_ns: i64,
+    /// What all may draw, over 10 ms; 0 for whatever it takes.
+    pub power_limit_mw: u64,
+    /// Supply of the NAND.
+    pub nand_supply_mv: u64,
+    /// Current of a plane that reads.
+    pub nand_read_ma: u64,
+    /// Current of a die that programs.
+    pub nand_program_ma: u64,
+    /// Current of a die that erases.
+    pub nand_erase_ma: u64,
+    /// Thousandths of a degree that the drive is warmer than the air for each watt; 0 where heat does not matter.
+    pub thermal_resistance_mc_per_w: i64,
+    /// In which time the difference to its final temperature falls to 1/e.
+    pub thermal_time_constant_ns: i64,
+    /// Of the air, in thousandths of a degree Celsius.
+    pub thermal_ambient_mc: i64,
+    /// From which temperature on the drive is throttled.
+    pub thermal_throttle_mc: i64,
+    /// Below which it no longer is.
+    pub thermal_release_mc: i64,
+    /// `power_limit_mw` while it is throttled.
+    pub thermal_throttled_mw: u64,
+
     /// What the drive does with a trim.
     pub trim_mode: TrimMode,
     /// Work of a trim, whatever its length.

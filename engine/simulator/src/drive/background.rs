@@ -13,6 +13,7 @@ pub(super) struct Background {
     fold_scheduled: bool,
     last_write_ns: i64,
     housekeeping_scheduled: bool,
+    pub(super) temperature_scheduled: bool,
 }
 
 impl SimulatedDrive {

@@ -132,6 +132,7 @@ impl SimulatedDrive {
 
     pub(super) fn work_done(&mut self, die: u32) {
         let done = self.nand.work_done(self.now_ns, die, &mut self.events);
+        self.note_power_waits();
         let unit = match done {
             Some(Work::Host(unit) | Work::HostCached(unit)) => unit,
             Some(Work::Moved) => return self.log.end(EventKind::GarbageCollection, self.now_ns),

@@ -3,6 +3,7 @@
 use super::geometry::Geometry;
 use super::permutation::Permutation;
 use crate::parameters::{InitialState, Parameters, Translation};
+use crate::thermal::exp_of_minus;
 use serde::{Deserialize, Serialize};
 
 /// Where every page lies at first. Superblocks are filled from the first on, each from its first slot on.
@@ -117,7 +118,7 @@ fn steadily_filled(geometry: &Geometry) -> Vec<u32> {
     let capacity = f64::from(geometry.superblock_pages);
     let mut placed = 0_u32;
     // Sums are rounded, not the numbers, so that all pages have a place in the end.
-    let share_below = |x: f64| (1.0 - (-decay * x).exp()) / (1.0 - (-decay).exp());
+    let share_below = |x: f64| (1.0 - exp_of_minus(decay * x)) / (1.0 - exp_of_minus(decay));
     let mut filled: Vec<u32> = (1..=count)
         .map(|rank| {
             let below = f64::from(geometry.user_pages) * share_below(f64::from(rank) / f64::from(count));
@@ -144,7 +145,7 @@ pub fn closed_form_write_amplification(ratio: f64) -> f64 {
     assert!(ratio > 1.0, "without spare there is nothing to reclaim");
     // 1 - 1/WA = e^(-a/WA): the share that is still valid when a superblock is reclaimed. Its only root above 1 lies below that of
     // the linear bound, and halving an interval needs no care near a = 1, where Newton's steps do.
-    let excess = |amplification: f64| 1.0 - 1.0 / amplification - (-ratio / amplification).exp();
+    let excess = |amplification: f64| 1.0 - 1.0 / amplification - exp_of_minus(ratio / amplification);
     let (mut low, mut high) = (1.0, 2.0 + 2.0 / (ratio - 1.0));
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);

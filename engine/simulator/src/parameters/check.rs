@@ -23,7 +23,53 @@ const _: () =
 impl Parameters {
     /// The first parameter whose value makes no sense, and what would.
     pub(crate) fn fault(&self) -> Option<(&'static str, String)> {
-        self.time_fault().or_else(|| self.size_fault()).or_else(|| self.shape_fault())
+        self.time_fault()
+            .or_else(|| self.size_fault())
+            .or_else(|| self.shape_fault())
+            .or_else(|| self.power_fault())
+    }
+
+    fn power_fault(&self) -> Option<(&'static str, String)> {
+        let powers = [
+            ("power_idle_mw", self.power_idle_mw),
+            ("power_active_mw", self.power_active_mw),
+            ("power_sleep_mw", self.power_sleep_mw),
+            ("nand_supply_mv", self.nand_supply_mv),
+            ("nand_read_ma", self.nand_read_ma),
+            ("nand_program_ma", self.nand_program_ma),
+            ("nand_erase_ma", self.nand_erase_ma),
+        ];
+        if let Some((name, _)) = powers.into_iter().find(|(_, value)| *value > 100_000) {
+            return Some((name, "a number from 0 to 100000".into()));
+        }
+        let least_mw = self.power_active_mw + 100;
+        if self.power_limit_mw != 0 && !(least_mw..=1_000_000).contains(&self.power_limit_mw) {
+            let text = format!("0, or at least {least_mw}: 100 mW more than power_active_mw");
+            return Some(("power_limit_mw", text));
+        }
+        if self.thermal_resistance_mc_per_w == 0 {
+            return None;
+        }
+        if !(1..=1_000_000).contains(&self.thermal_resistance_mc_per_w) {
+            return Some(("thermal_resistance_mc_per_w", "a number from 0 to 1000000".into()));
+        }
+        if self.thermal_time_constant_ns == 0 {
+            return Some(("thermal_time_constant_ns", "more than 0".into()));
+        }
+        if !(least_mw..=1_000_000).contains(&self.thermal_throttled_mw) {
+            let text = format!("at least {least_mw}: 100 mW more than power_active_mw");
+            return Some(("thermal_throttled_mw", text));
+        }
+        let (release, throttle) = (self.thermal_release_mc, self.thermal_throttle_mc);
+        if !(-100_000..=500_000).contains(&self.thermal_ambient_mc) {
+            return Some(("thermal_ambient_mc", "from -100000 to 500000".into()));
+        }
+        if release > throttle || throttle > 500_000 || release <= self.thermal_ambient_mc {
+            let text =
+                "more than thermal_ambient_mc, and at most thermal_throttle_mc, which is at most 500000";
+            return Some(("thermal_release_mc", text.into()));
+        }
+        None
     }
 
     fn time_fault(&self) -> Option<(&'static str, String)> {
@@ -42,6 +88,9 @@ impl Parameters {
             ("slc_idle_ns", self.slc_idle_ns),
             ("suspend_ns", self.suspend_ns),
             ("housekeeping_ns", self.housekeeping_ns),
+            ("power_sleep_after_ns", self.power_sleep_after_ns),
+            ("power_sleep_exit_ns", self.power_sleep_exit_ns),
+            ("thermal_time_constant_ns", self.thermal_time_constant_ns),
             ("fault_outlier_ns", self.fault_outlier_ns),
             ("fault_stall_at_ns", self.fault_stall_at_ns),
             ("fault_stall_ns", self.fault_stall_ns),
