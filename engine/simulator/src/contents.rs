@@ -31,6 +31,12 @@ impl Contents {
         }
     }
 
+    /// From now on, with units on their way whose pages are of before.
+    pub(crate) fn with_units(pages: u32, numbers: Range<UnitNumber>) -> Contents {
+        let units = numbers.clone().map(|_| Some(Vec::new())).collect();
+        Contents { units, first_unit: numbers.start, ..Contents::new(pages) }
+    }
+
     /// The version of a page; 0 was there before the first command, or is what a trim leaves.
     pub(crate) fn version_of(&self, page: u32) -> u32 {
         self.newest[page as usize]
@@ -50,11 +56,9 @@ impl Contents {
     pub(crate) fn programmed(&mut self, number: UnitNumber) {
         let at = (number - self.first_unit) as usize;
         for (page, version) in self.units[at].take().expect("a unit is programmed once") {
-            // Units are not programmed in order; and a trim that came meanwhile stands.
+            // Units are not programmed in order.
             let durable = &mut self.durable[page as usize];
-            if self.newest[page as usize] != 0 && version > *durable {
-                *durable = version;
-            }
+            *durable = version.max(*durable);
         }
         while self.units.front().is_some_and(Option::is_none) {
             self.units.pop_front();
@@ -62,13 +66,21 @@ impl Contents {
         }
     }
 
-    /// A trim is durable at once.
+    /// A trim is durable at once: what is buffered of its pages must not come back with a unit that is programmed later.
     pub(crate) fn trim(&mut self, pages: Range<u32>) {
-        for page in pages {
-            if self.newest[page as usize] != 0 {
-                self.newest[page as usize] = 0;
+        let units = self.units.iter().flatten().flatten();
+        let oldest_buffered = units.chain(&self.open).map(|(_, version)| *version).next().unwrap_or(u32::MAX);
+        let mut buffered = false;
+        for page in pages.clone() {
+            let newest = std::mem::take(&mut self.newest[page as usize]);
+            if newest != 0 {
                 self.durable[page as usize] = 0;
+                buffered |= newest >= oldest_buffered;
             }
+        }
+        if buffered {
+            let units = self.units.iter_mut().flatten().chain([&mut self.open]);
+            units.for_each(|unit| unit.retain(|(page, _)| !pages.contains(page)));
         }
     }
 

@@ -117,7 +117,7 @@ impl SimulatedDrive {
             overhead: Overhead::new(parameters, &translation),
             background: Background::default(),
             mapping_cache: MappingCache::new(parameters),
-            contents: parameters.keep_contents.then(|| Contents::new(parameters.pages())),
+            contents: parameters.keeps_contents().then(|| Contents::new(parameters.pages())),
             faults: Faults::new(parameters),
             translation,
             waiting_writes: VecDeque::new(),

@@ -66,8 +66,28 @@ impl PartialOrd for Event {
 /// The queue of events.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Events {
+    #[serde(with = "in_order")]
     heap: BinaryHeap<Reverse<Event>>,
     scheduled: u64,
+}
+
+/// Saved in the order of time, so that equal drives are equal bytes however their events came together.
+mod in_order {
+    use super::{BinaryHeap, Event, Reverse};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        heap: &BinaryHeap<Reverse<Event>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        heap.clone().into_sorted_vec().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BinaryHeap<Reverse<Event>>, D::Error> {
+        Vec::deserialize(deserializer).map(BinaryHeap::from)
+    }
 }
 
 impl Events {
@@ -76,6 +96,11 @@ impl Events {
     pub(crate) fn schedule(&mut self, time_ns: i64, action: Action) {
         self.heap.push(Reverse(Event { time_ns, order: self.scheduled, action }));
         self.scheduled += 1;
+    }
+
+    /// Forgets what is not wanted.
+    pub(crate) fn retain(&mut self, wanted: impl Fn(&Action) -> bool) {
+        self.heap.retain(|Reverse(event)| wanted(&event.action));
     }
 
     /// Takes everything out; returns what is wanted of it, in order.

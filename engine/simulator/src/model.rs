@@ -173,13 +173,15 @@ impl Model {
         Ok(())
     }
 
-    /// In which way another model is not this one: another name or, of the parameters, those that have another value there.
+    /// In which way another model is not this one: another name or, of the parameters, those that have another value there. Faults,
+    /// which belong to a run, make no difference.
     pub(crate) fn difference(&self, other: &Model) -> Option<String> {
         if self.name != other.name {
             return Some(format!("it is of the model '{}', not of '{}'", self.name, other.name));
         }
         let (own, others) = (self.parameter_table(), other.parameter_table());
-        let differs = |name: &&String| own[*name] != others[*name];
+        let is_of_the_run = |name: &str| name.starts_with("fault_") || name == "keep_contents";
+        let differs = |name: &&String| !is_of_the_run(name) && own[*name] != others[*name];
         let settings = |table: &Table| {
             let pairs = own.keys().filter(differs).map(|name| format!("{name}={}", plain(&table[name])));
             pairs.collect::<Vec<_>>().join(", ")

@@ -243,7 +243,10 @@ pub struct Parameters {
     /// Fault: for how long.
     #[serde(default)]
     pub fault_stall_ns: i64,
-    /// Fault: when power is lost; 0 for never.
+    /// Fault: how long after each stall the next begins, from beginning to beginning; 0 for one stall only.
+    #[serde(default)]
+    pub fault_stall_every_ns: i64,
+    /// Fault: when power is lost; 0 for never. What was written is then kept as with `keep_contents`.
     #[serde(default)]
     pub fault_power_loss_at_ns: i64,
     /// Fault: for how long, with the drive's start.
@@ -273,6 +276,11 @@ impl Parameters {
     /// Pages that a die programs at a time in the SLC cache.
     pub fn slc_unit_pages(&self) -> u32 {
         (self.slc_unit_bytes / PAGE_BYTES) as u32
+    }
+
+    /// Whether it is kept which write of a page the drive holds: where it is asked for, and where power is to be lost.
+    pub fn keeps_contents(&self) -> bool {
+        self.keep_contents || self.fault_power_loss_at_ns > 0
     }
 
     /// Pages that a die programs at a time.

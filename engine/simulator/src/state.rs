@@ -30,36 +30,41 @@ pub enum StateError {
 }
 
 impl SimulatedDrive {
-    /// Writes everything that what the drive does from now on depends on.
+    /// Writes everything that what the drive does from `now_ns` on depends on: a time that is not before its last completion.
     ///
     /// # Errors
     /// While commands are in flight, and when writing fails.
-    pub fn save(&self, writer: impl Write) -> Result<(), StateError> {
+    pub fn save(&self, now_ns: i64, writer: impl Write) -> Result<(), StateError> {
         if self.in_flight() > 0 {
             return Err(StateError::InFlight(self.in_flight()));
         }
         let failed = |error: postcard::Error| StateError::Write(std::io::Error::other(error));
-        let mut writer = postcard::to_io(self, BufWriter::new(writer)).map_err(failed)?;
+        let mut writer = postcard::to_io(&(now_ns, self), BufWriter::new(writer)).map_err(failed)?;
         writer.flush().map_err(StateError::Write)
     }
 
-    /// The drive that was saved: it goes on as if nothing had happened, at the time at which it was saved or later.
+    /// The drive that was saved, and when: it goes on from then as if nothing had happened.
+    ///
+    /// Faults belong to a run and not to a drive: those of this model come at their times after the drive was saved.
     ///
     /// # Errors
     /// When the bytes are no state of this version, or of a drive that is not this model with these parameters.
-    pub fn restore(model: &Model, reader: impl Read) -> Result<SimulatedDrive, StateError> {
+    pub fn restore(model: &Model, reader: impl Read) -> Result<(SimulatedDrive, i64), StateError> {
         let malformed = |error: postcard::Error| StateError::Malformed(error.to_string());
         let mut text = vec![0; TEXT_BYTES_MAX];
         let reader = BufReader::new(reader);
-        let (drive, (mut reader, _)) =
-            postcard::from_io::<SimulatedDrive, _>((reader, &mut text)).map_err(malformed)?;
+        let ((now_ns, mut drive), (mut reader, _)) =
+            postcard::from_io::<(i64, SimulatedDrive), _>((reader, &mut text)).map_err(malformed)?;
         let more = reader.read(&mut [0]).map_err(|error| StateError::Malformed(error.to_string()))?;
         if more > 0 {
             return Err(StateError::Malformed("there is more of it than a drive has".into()));
         }
         match drive.model().difference(model) {
             Some(difference) => Err(StateError::OtherDrive(difference)),
-            None => Ok(drive),
+            None => {
+                drive.change_faults(model, now_ns);
+                Ok((drive, now_ns))
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assert_close, command, drain, idle_model, latency_alone_ns, random_4k, FLUSH};
-use testdrive_core::{Command, Flags, Opcode, KIB, MIB};
+use testdrive_core::{Command, Completion, Flags, Opcode, KIB, MIB};
 use testdrive_simulator::{EventKind, SimulatedDrive};
 
 fn read(offset_bytes: u64) -> Command {
@@ -74,6 +74,34 @@ fn a_stall_holds_up_what_comes_meanwhile_until_it_ends() {
 }
 
 #[test]
+fn stalls_that_repeat_come_at_their_period_to_the_nanosecond() {
+    let mut drive = SimulatedDrive::new(idle_model(&[
+        ("nand_read", "50us"),
+        ("fault_stall_at", "1s"),
+        ("fault_stall", "100ms"),
+        ("fault_stall_every", "2s"),
+    ]));
+    // A read every 10 ms: of each period the ten that come within a stall wait for its end.
+    let mut done = Vec::new();
+    for index in 0..1_000_u32 {
+        let at_ns = i64::from(index) * 10_000_000;
+        done.extend(std::iter::from_fn(|| drive.pop_completed(at_ns)));
+        drive.submit(at_ns, index, &read(u64::from(index) * MIB));
+    }
+    done.extend(drain(&mut drive));
+    assert_eq!(done.len(), 1_000);
+    for Completion { slot, complete_ns, .. } in done {
+        let at_ns = i64::from(slot) * 10_000_000;
+        let wait_ns = (100_000_000 - (at_ns + 1_000_000_000) % 2_000_000_000).max(0);
+        assert_eq!((complete_ns - at_ns) / 1_000, 50 + wait_ns / 1_000, "at {at_ns} ns");
+    }
+    let (events, _) = drive.take_events(10_000_000_000);
+    let stalls: Vec<i64> =
+        events.iter().filter(|event| event.kind == EventKind::Stall).map(|event| event.start_ns).collect();
+    assert_eq!(stalls, [1, 3, 5, 7, 9].map(|second| second * 1_000_000_000));
+}
+
+#[test]
 fn a_drive_that_disappears_fails_what_is_in_flight_and_what_comes() {
     let mut drive = SimulatedDrive::new(idle_model(&[("nand_read", "50us"), ("fault_gone_at", "1s")]));
     assert_eq!(latency_alone_ns(&mut drive, 0, &read(0)) / 1_000, 50);
@@ -83,6 +111,7 @@ fn a_drive_that_disappears_fails_what_is_in_flight_and_what_comes() {
     let done = drain(&mut drive);
     assert_eq!(done.len(), 10);
     assert!(done.iter().all(|done| (done.complete_ns, done.status) == (1_000_000_000, 19)));
+    assert!(drive.is_gone());
     drive.submit(2_000_000_000, 3, &command(Opcode::Write, 0, 4 * KIB));
     let done = drive.pop_completed(i64::MAX).unwrap();
     assert_eq!((done.status, done.complete_ns), (19, 2_000_000_001));

@@ -2,19 +2,21 @@
 
 mod common;
 
-use common::{closed_loop, command, drain, idle_model, random_4k, FLUSH};
+use common::{closed_loop, command, drain, idle_model, latency_alone_ns, random_4k, FLUSH};
 use proptest::prelude::*;
 use testdrive_core::{Command, Completion, Flags, Opcode, SplitMix64, KIB, MIB};
 use testdrive_simulator::{Model, SimulatedDrive, StateError};
 
 fn saved(drive: &SimulatedDrive) -> Vec<u8> {
     let mut bytes = Vec::new();
-    drive.save(&mut bytes).unwrap();
+    drive.save(77, &mut bytes).unwrap();
     bytes
 }
 
 fn restored(drive: &SimulatedDrive) -> SimulatedDrive {
-    SimulatedDrive::restore(drive.model(), &saved(drive)[..]).unwrap()
+    let (other, now_ns) = SimulatedDrive::restore(drive.model(), &saved(drive)[..]).unwrap();
+    assert_eq!(now_ns, 77);
+    other
 }
 
 /// Whatever commands, from a seed: all opcodes and flags, at random places and times.
@@ -50,11 +52,11 @@ proptest! {
         let before = work(&mut drive, 0, 1_500, seed);
         let end_ns = before.last().unwrap().complete_ns;
         let mut other = restored(&drive);
-        prop_assert_eq!(saved(&drive), saved(&other));
         prop_assert_eq!(work(&mut drive, end_ns + idle_ns, 1_500, seed + 1), work(&mut other, end_ns + idle_ns, 1_500, seed + 1));
         prop_assert_eq!(drive.counters(), other.counters());
         prop_assert_eq!(drive.take_events(i64::MAX), other.take_events(i64::MAX));
-        prop_assert_eq!(saved(&drive), saved(&other));
+        // Both restored, since that begins the times of faults anew. Not printed where it fails: these are many bytes.
+        prop_assert!(saved(&restored(&drive)) == saved(&restored(&other)));
     }
 
     #[test]
@@ -117,11 +119,41 @@ fn a_state_of_another_drive_is_refused_and_says_how_they_differ() {
     );
 }
 
+/// Faults belong to the run: a drive is prepared without them, and what went wrong in one run does not go wrong in the next.
+#[test]
+fn a_restored_drive_has_the_faults_of_its_own_run_from_its_beginning_on() {
+    let read = command(Opcode::Read, 0, 4 * KIB);
+    let mut drive = SimulatedDrive::new(idle_model(&[
+        ("capacity", "64MiB"),
+        ("nand_read", "50us"),
+        ("fault_stall_at", "5s"),
+        ("fault_stall", "1s"),
+        ("fault_gone_at", "20s"),
+    ]));
+    drive.submit(0, 0, &command(Opcode::Write, 4 * KIB, 4 * KIB));
+    drain(&mut drive);
+    let mut bytes = Vec::new();
+    drive.save(3_000_000_000, &mut bytes).unwrap();
+    let mut model = drive.model().clone();
+    let faults = [("fault_gone_at", "0ns"), ("fault_stall_at", "4s"), ("fault_power_loss_at", "9s")];
+    model.set_all(faults.into_iter().chain([("fault_power_loss", "1s")])).unwrap();
+    let (mut other, now_ns) = SimulatedDrive::restore(&model, &bytes[..]).unwrap();
+    assert_eq!(now_ns, 3_000_000_000);
+    // Neither the stall at 5 s of the other run, nor that the drive was gone at 20 s.
+    let latency_us =
+        |drive: &mut SimulatedDrive, at_s: i64| latency_alone_ns(drive, at_s * 1_000_000_000, &read) / 1_000;
+    assert_eq!(latency_us(&mut other, 5), 50);
+    assert_eq!(latency_us(&mut other, 7), 1_000_050);
+    assert_eq!(latency_us(&mut other, 12), 1_000_050, "power was lost");
+    assert_eq!(latency_us(&mut other, 30), 50);
+    assert_eq!(other.version_of(0), Some(0));
+}
+
 #[test]
 fn a_drive_with_commands_in_flight_is_not_saved() {
     let mut drive = SimulatedDrive::new(idle_model(&[("capacity", "64MiB")]));
     drive.submit(0, 0, &command(Opcode::Read, 0, 4 * KIB));
-    let refused = drive.save(&mut Vec::new()).unwrap_err();
+    let refused = drive.save(0, &mut Vec::new()).unwrap_err();
     assert_eq!(refused.to_string(), "1 commands are in flight: a drive is saved once all have completed");
 }
 

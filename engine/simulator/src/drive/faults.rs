@@ -1,8 +1,10 @@
 //! Faults that were asked for: what goes wrong with the drive, and when.
 
 use super::{SimulatedDrive, Stage};
+use crate::contents::Contents;
 use crate::events::{Action, Events};
 use crate::log::EventKind;
+use crate::model::Model;
 use crate::parameters::Parameters;
 use serde::{Deserialize, Serialize};
 use testdrive_core::{Command, SplitMix64};
@@ -16,13 +18,20 @@ const STATUS_GONE: i32 = 19;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Faults {
     scheduled: bool,
+    /// What the times of faults count from.
+    origin_ns: i64,
     pub(super) gone: bool,
     random: SplitMix64,
 }
 
 impl Faults {
     pub(super) fn new(parameters: &Parameters) -> Faults {
-        Faults { scheduled: false, gone: false, random: SplitMix64::new(parameters.seed ^ 0x6661_756c) }
+        Faults {
+            scheduled: false,
+            origin_ns: 0,
+            gone: false,
+            random: SplitMix64::new(parameters.seed ^ 0x6661_756c),
+        }
     }
 
     /// Whether something of this rate happens now. A rate of 0 draws no number, so that it changes nothing else.
@@ -31,7 +40,16 @@ impl Faults {
     }
 }
 
+fn is_fault(action: &Action) -> bool {
+    matches!(action, Action::Stall | Action::PowerLoss | Action::Gone)
+}
+
 impl SimulatedDrive {
+    /// Whether the drive is no longer there, as a fault that was asked for has it.
+    pub fn is_gone(&self) -> bool {
+        self.faults.gone
+    }
+
     /// Which write of a page a read would return now: versions count up with each page that is written to the drive. 0 is what was
     /// there before the first command, or what a trim left. `None` where the model does not keep contents.
     pub fn version_of(&self, page: u32) -> Option<u32> {
@@ -49,9 +67,24 @@ impl SimulatedDrive {
             (parameters.fault_power_loss_at_ns, Action::PowerLoss),
             (parameters.fault_gone_at_ns, Action::Gone),
         ] {
-            if at_ns > 0 && at_ns >= self.now_ns {
-                self.events.schedule(at_ns, action);
+            let due_ns = self.faults.origin_ns + at_ns;
+            if at_ns > 0 && due_ns >= self.now_ns {
+                self.events.schedule(due_ns, action);
             }
+        }
+    }
+
+    /// Lets the faults of this model, which is otherwise the drive's own, take the place of those before, with times from now on.
+    pub(crate) fn change_faults(&mut self, model: &Model, now_ns: i64) {
+        self.events.retain(|action| !is_fault(action));
+        self.model = model.clone();
+        let parameters = self.model.parameters();
+        self.faults = Faults { origin_ns: now_ns, ..Faults::new(parameters) };
+        if !parameters.keeps_contents() {
+            self.contents = None;
+        } else if self.contents.is_none() {
+            let buffered = self.buffer.durable_units()..self.buffer.closed_units();
+            self.contents = Some(Contents::with_units(parameters.pages(), buffered));
         }
     }
 
@@ -81,7 +114,11 @@ impl SimulatedDrive {
 
     /// The firmware does nothing for a while.
     pub(super) fn stall(&mut self) {
-        let length_ns = self.model.parameters().fault_stall_ns;
+        let parameters = self.model.parameters();
+        let (length_ns, every_ns) = (parameters.fault_stall_ns, parameters.fault_stall_every_ns);
+        if every_ns > 0 {
+            self.events.schedule(self.now_ns + every_ns, Action::Stall);
+        }
         self.firmware.stall(self.now_ns, length_ns);
         self.log.note(EventKind::Stall, self.now_ns, self.now_ns + length_ns, self.in_flight as u64);
     }
@@ -124,8 +161,7 @@ impl SimulatedDrive {
 
     /// Everything that the drive was about to do is forgotten, but for faults that are still to come.
     fn fail_all_in_flight(&mut self, status: i32) {
-        let to_come =
-            self.events.take_all(|action| matches!(action, Action::Stall | Action::PowerLoss | Action::Gone));
+        let to_come = self.events.take_all(is_fault);
         self.events = Events::default();
         for (at_ns, action) in to_come {
             self.events.schedule(at_ns, action);

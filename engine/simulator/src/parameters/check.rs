@@ -113,6 +113,11 @@ impl Parameters {
                 format!("0 for never, or a time from {HOUSEKEEPING_PERIOD_MIN_NS} to {TIME_MAX_NS} ns");
             return Some(("housekeeping_period_ns", text));
         }
+        let every = self.fault_stall_every_ns;
+        if every != 0 && !(self.fault_stall_ns.max(1)..=TIME_MAX_NS).contains(&every) {
+            let text = format!("0 for one stall only, or a time from fault_stall_ns to {TIME_MAX_NS} ns");
+            return Some(("fault_stall_every_ns", text));
+        }
         // A slice of no length would never finish the work.
         if !(1..=TIME_MAX_NS).contains(&self.trim_slice_ns) {
             return Some(("trim_slice_ns", format!("a time from 1 to {TIME_MAX_NS} ns")));
