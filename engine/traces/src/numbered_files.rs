@@ -6,6 +6,13 @@ use crate::TraceError;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+/// How far beneath a folder that was named its files may be.
+const FOLDERS_DEEP: usize = 2;
+/// A folder with more beneath it is not one of traces.
+const FOLDERS_MAX: usize = 1000;
+/// How many folders a message names.
+const FOLDERS_NAMED: usize = 8;
+
 /// How the files of a trace are named: `sda.blktrace.3`, of which `.blktrace.` is the infix.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NumberedFiles {
@@ -33,16 +40,7 @@ impl NumberedFiles {
         let mut files = Vec::new();
         for input in inputs {
             if input.is_dir() {
-                let found = self.in_folder(input)?;
-                if found.is_empty() {
-                    let message = format!(
-                        "{} holds no {} file: give the trace's files by name",
-                        input.display(),
-                        self.pattern
-                    );
-                    return Err(TraceError::Usage(message));
-                }
-                files.extend(found);
+                files.extend(self.in_folder_or_beneath(input)?);
             } else {
                 files.push(input.clone());
             }
@@ -73,9 +71,9 @@ impl NumberedFiles {
         }
     }
 
-    /// Whether a folder holds a trace of files that are named so.
+    /// Whether a folder holds traces of files that are named so, itself or beneath.
     pub fn are_in(&self, folder: &Path) -> bool {
-        self.in_folder(folder).is_ok_and(|found| !found.is_empty())
+        !self.folders_beneath(folder).is_empty()
     }
 
     /// The number of a file.
@@ -99,6 +97,56 @@ impl NumberedFiles {
             }
         }
         Ok(found)
+    }
+
+    /// The files in a folder; where it holds none itself, those in the one folder beneath it that does.
+    fn in_folder_or_beneath(&self, folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
+        let folders = self.folders_beneath(folder);
+        let message = match &folders[..] {
+            [one] => return self.in_folder(one),
+            [] => {
+                format!("{} holds no {} file: give the trace's files by name", folder.display(), self.pattern)
+            }
+            several => {
+                let names: Vec<String> =
+                    several.iter().take(FOLDERS_NAMED).map(|path| path.display().to_string()).collect();
+                format!(
+                    "{} holds {} traces, in {}: import them one at a time",
+                    folder.display(),
+                    several.len(),
+                    names.join(", ")
+                )
+            }
+        };
+        Err(TraceError::Usage(message))
+    }
+
+    /// The folder itself where it holds such files, else those beneath it that do: tools put a trace into a folder of its day.
+    fn folders_beneath(&self, folder: &Path) -> Vec<PathBuf> {
+        let (mut found, mut level, mut looked_at) = (Vec::new(), vec![folder.to_path_buf()], 0);
+        for _ in 0..=FOLDERS_DEEP {
+            let mut next = Vec::new();
+            for folder in level {
+                looked_at += 1;
+                if looked_at > FOLDERS_MAX {
+                    return found;
+                }
+                // A folder that may not be read is as good as none; the folder that was named is read again, and then is an error.
+                if self.in_folder(&folder).is_ok_and(|files| !files.is_empty()) {
+                    found.push(folder);
+                } else if let Ok(entries) = std::fs::read_dir(&folder) {
+                    let folders =
+                        entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+                    next.extend(folders.map(|entry| entry.path()));
+                }
+            }
+            if !found.is_empty() {
+                break;
+            }
+            level = next;
+        }
+        found.sort();
+        found
     }
 
     fn siblings(&self, path: &Path, name: &Path) -> Result<Vec<PathBuf>, TraceError> {
@@ -194,6 +242,30 @@ mod tests {
         assert_eq!(files, paths[..2]);
         assert_eq!((queues.number_of(&paths[1]), queues.number_of(&paths[2])), (Some(11), None));
         assert!(queues.are_in(folder.path()) && !CPUS.are_in(folder.path()));
+    }
+
+    #[test]
+    fn the_one_folder_beneath_that_holds_a_trace_is_found_and_several_are_asked_about() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = [folder.path().to_path_buf()];
+        let (first, second) = (folder.path().join("kernel/monday"), folder.path().join("kernel/tuesday"));
+        std::fs::create_dir_all(&first).unwrap();
+        std::fs::create_dir_all(&second).unwrap();
+        assert!(!CPUS.are_in(folder.path()));
+        let paths = touch(&first, &["sda.blktrace.0", "sda.blktrace.1"]);
+        assert!(CPUS.are_in(folder.path()));
+        assert_eq!(CPUS.of_trace(&input, &mut Decoded::default()).unwrap(), paths);
+        touch(&second, &["sda.blktrace.0"]);
+        let message = CPUS.of_trace(&input, &mut Decoded::default()).err().unwrap().to_string();
+        assert!(
+            message.contains("2 traces") && message.contains("monday") && message.contains("one at a time"),
+            "{message}"
+        );
+        // Much deeper, nothing is looked for.
+        let (above, deep) = (folder.path().join("a"), folder.path().join("a/b/c/d"));
+        std::fs::create_dir_all(&deep).unwrap();
+        touch(&deep, &["sda.blktrace.0"]);
+        assert!(!CPUS.are_in(&above));
     }
 
     #[test]
