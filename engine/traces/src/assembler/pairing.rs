@@ -13,6 +13,7 @@ use testdrive_core::{Flags, Opcode};
 /// What was seen and what could not be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
+    /// With those that were queued elsewhere and mapped onto the device: either says when an I/O was wanted.
     pub queue_events: u64,
     pub issue_events: u64,
     pub completion_events: u64,
@@ -131,6 +132,7 @@ impl<'s> Pairing<'s> {
         if event.sectors == 0 {
             return Ok(());
         }
+        self.tally.queue_events += 1;
         self.rows.begin(event.time_ns);
         let row = self.open_if(Events::Queued)?;
         self.bios.insert(Bio::new(event, row, true));

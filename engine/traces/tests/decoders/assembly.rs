@@ -288,6 +288,23 @@ fn what_began_before_the_trace_is_counted_and_not_invented() {
 }
 
 #[test]
+fn a_remap_says_when_a_request_was_wanted_where_there_are_no_queue_events() {
+    let trace = "
+        11 A R 5000+8 from=(9,0)0
+        12 D R 5000+8
+        20 C R 5000+8
+        30 D R 900+8
+        40 C R 900+8";
+    let on_disk = Options { device: Device::parse("7:0"), ..Options::default() };
+    let issued = Options { events: Some(Events::Issued), ..on_disk.clone() };
+    let (rows, decoded) = assemble(trace, &issued);
+    assert_eq!(briefs(&rows), [(Read, 5000, 8, 11, 12, 8, 0), (Read, 900, 8, 30, 30, 10, 0)]);
+    assert!(!decoded.absent_columns.contains(&"intended_ns") && !has_warning(&decoded, "no_queue_events"));
+    let queued = Options { events: Some(Events::Queued), ..on_disk };
+    assert_eq!(briefs(&assemble(trace, &queued).0), [(Read, 5000, 8, 11, 12, 8, 0)]);
+}
+
+#[test]
 fn a_bio_remapped_onto_the_device_without_a_queue_event_is_followed() {
     let short = "
         10 Q R 0+8 dev=9,0
