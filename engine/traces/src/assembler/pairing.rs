@@ -8,7 +8,10 @@ use crate::event::{BlockEvent, EventKind};
 use crate::format::Events;
 use crate::slab::Key;
 use crate::TraceError;
-use testdrive_core::{Flags, Opcode};
+use testdrive_core::{Flags, Opcode, SECTOR_BYTES};
+
+/// The end of the largest drive whose bytes a recording can count.
+const SECTORS_MAX: u64 = i64::MAX as u64 / SECTOR_BYTES;
 
 /// What was seen and what could not be used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +30,8 @@ pub(crate) struct Tally {
     /// I/Os whose latency counts from the queue event, since no issue was seen.
     pub completed_from_queue: u64,
     pub empty_ios: u64,
+    /// Events of what no drive has: a recording could not say where it is.
+    pub beyond_drives: u64,
     /// Given up because too many were under way.
     pub given_up: u64,
 }
@@ -72,6 +77,10 @@ impl<'s> Pairing<'s> {
 
     pub fn push(&mut self, event: &BlockEvent) -> Result<(), TraceError> {
         self.cpus_known |= event.cpu >= 0;
+        if event.sectors > 0 && event.end() > SECTORS_MAX {
+            self.tally.beyond_drives += 1;
+            return Ok(());
+        }
         match event.kind {
             EventKind::Queue => self.queue(event),
             EventKind::Remap { .. } => self.remap(event),
@@ -120,6 +129,8 @@ impl<'s> Pairing<'s> {
         let row = self.open_if(Events::Queued)?;
         let mut bio = Bio::new(event, row, false);
         bio.opcode = Opcode::Flush;
+        // Some kernels have the last of all sectors for the place of what has none.
+        bio.span = (0, 0);
         // The preflush of an empty write is the whole of it.
         bio.flags = Flags(bio.flags.0 & !Flags::PREFLUSH.0);
         let key = self.bios.insert(bio);

@@ -33,6 +33,7 @@ pub(crate) fn describe(
     );
     decoded.drop(tally.issued_again, "issues that were repeated before a completion (the last one counts)");
     decoded.drop(tally.empty_ios, "queued I/Os without length that are no flush");
+    decoded.drop(tally.beyond_drives, "events of places beyond the end of any drive");
     absent_columns(pairing, decoded);
     warn(pairing, decoded);
     Ok(())

@@ -4,6 +4,8 @@ use super::event::{Completion, Io};
 use std::collections::{HashMap, VecDeque};
 use testdrive_core::{Flags, IoRecord, Opcode, NO_COMPLETION, SECTOR_BYTES};
 
+/// The end of the largest drive whose bytes a recording can count.
+const SECTORS_MAX: u64 = i64::MAX as u64 / SECTOR_BYTES;
 /// What `status` is of an I/O that failed: the trace does not tell with which error.
 const EIO: i32 = 5;
 const READ: u64 = 1;
@@ -26,6 +28,8 @@ pub(super) struct Tally {
     pub completions_without_io: u64,
     pub unknown_operation: u64,
     pub empty: u64,
+    /// Of places that no drive has.
+    pub beyond_drives: u64,
     /// Given up because too many were under way.
     pub given_up: u64,
 }
@@ -122,6 +126,10 @@ impl Pairing {
         };
         if io.sectors == 0 {
             self.tally.empty += 1;
+            return None;
+        }
+        if io.sector.saturating_add(io.sectors) > SECTORS_MAX {
+            self.tally.beyond_drives += 1;
             return None;
         }
         Some(opcode)
@@ -231,12 +239,15 @@ mod tests {
         pairing.begin(&Io { sectors: 0, ..write(2, 0) }, 11, 0);
         pairing.begin(&Io { operation: 9, ..write(3, 0) }, 12, 0);
         pairing.begin(&Io { flush: true, fua: true, ..write(4, 0) }, 13, 0);
+        pairing.begin(&write(5, u64::MAX), 14, 0);
+        pairing.begin(&write(6, SECTORS_MAX - 7), 15, 0);
         pairing.finish();
         let found = std::mem::take(&mut pairing.ended);
         let kinds: Vec<(Opcode, Flags)> =
             found.iter().map(|io| (io.record.opcode, io.record.flags)).collect();
         assert_eq!(kinds, [(Opcode::Flush, Flags::NONE), (Opcode::Write, Flags::PREFLUSH | Flags::FUA)]);
         assert_eq!((pairing.tally.empty, pairing.tally.unknown_operation), (1, 1));
+        assert_eq!(pairing.tally.beyond_drives, 2);
     }
 
     #[test]

@@ -131,6 +131,7 @@ impl RowReader for Reader {
         );
         decoded.drop(tally.unknown_operation, "I/Os of an operation that is none of read, write and discard");
         decoded.drop(tally.empty, "I/Os without a length");
+        decoded.drop(tally.beyond_drives, "I/Os of places beyond the end of any drive");
         decoded.absent("submit_ns");
         if tally.completions == 0 {
             decoded.absent("latency_ns");

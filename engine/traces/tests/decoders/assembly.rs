@@ -333,6 +333,22 @@ fn a_partitions_bio_is_one_row_on_its_disk() {
 }
 
 #[test]
+fn places_beyond_any_drive_are_counted_and_a_flush_has_none() {
+    let last = u64::MAX;
+    let trace = format!(
+        "1 Q R 36028797018963968+8\n2 D R 36028797018963960+16\n3 C R {last}+8\n
+         10 Q FWS {last}+0\n11 D FF {last}+0\n20 C FF {last}+0\n21 C WS {last}+0\n
+         30 Q R 18014398509481976+7\n31 D R 18014398509481976+7\n40 C R 18014398509481976+7\n"
+    );
+    let (rows, decoded) = assemble(&trace, &Options::default());
+    assert_eq!(
+        briefs(&rows),
+        [(Flush, 0, 0, 10, 11, 10, 0), (Read, 18_014_398_509_481_976, 7, 30, 31, 9, 0)]
+    );
+    assert_eq!(dropped(&decoded, "beyond the end of any drive"), 3);
+}
+
+#[test]
 fn several_devices_need_a_choice_and_a_wrong_choice_names_them() {
     let short = "
         10 Q R 0+8
