@@ -11,12 +11,14 @@ use crate::unpack::Content;
 use crate::{Place, TraceError};
 use ::csv::{ByteRecord, Reader, ReaderBuilder};
 use columns::{Columns, Key};
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use testdrive_core::{IoRecord, NS_PER_S};
 
+/// Longer records are no I/O.
+const RECORD_BYTES_MAX: usize = 1 << 20;
 /// Rows handed to the sink at once.
 const BATCH_ROWS: usize = 8192;
 
@@ -147,7 +149,7 @@ fn absent(columns: &Columns) -> Vec<&'static str> {
 struct Table {
     path: PathBuf,
     file_bytes: Arc<AtomicU64>,
-    reader: Reader<BufReader<Content>>,
+    reader: Reader<Bounded>,
     columns: Columns,
     record: ByteRecord,
     /// Whether `record` holds the first line, which is no header and not yet handed out.
@@ -176,7 +178,7 @@ impl Table {
             .delimiter(delimiter)
             .trim(::csv::Trim::All)
             .comment(Some(b'#'))
-            .from_reader(file);
+            .from_reader(Bounded { file, left_bytes: RECORD_BYTES_MAX });
         let mut record = ByteRecord::new();
         if !read_record(&mut reader, &mut record, path)? {
             return Err(TraceError::Empty { path: path.to_path_buf() });
@@ -199,13 +201,53 @@ impl Table {
     }
 }
 
+/// A file of which a record may not take more than [`RECORD_BYTES_MAX`]: a quotation mark that is never closed would otherwise make one
+/// record of all that follows.
+struct Bounded {
+    file: BufReader<Content>,
+    /// What may still be read for the record.
+    left_bytes: usize,
+}
+
+impl Read for Bounded {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.left_bytes == 0 {
+            return Err(std::io::Error::other(TooLong));
+        }
+        let wanted = buffer.len().min(self.left_bytes);
+        let count = self.file.read(&mut buffer[..wanted])?;
+        self.left_bytes -= count;
+        Ok(count)
+    }
+}
+
+/// A record is longer than any.
+#[derive(Debug)]
+struct TooLong;
+
+impl std::fmt::Display for TooLong {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("the record is too long")
+    }
+}
+
+impl std::error::Error for TooLong {}
+
 fn read_record(
-    reader: &mut Reader<BufReader<Content>>,
+    reader: &mut Reader<Bounded>,
     record: &mut ByteRecord,
     path: &Path,
 ) -> Result<bool, TraceError> {
+    let line = reader.position().line();
+    reader.get_mut().left_bytes = RECORD_BYTES_MAX;
     reader.read_byte_record(record).map_err(|error| match error.into_kind() {
-        ::csv::ErrorKind::Io(source) => reader.get_ref().get_ref().error(source),
+        ::csv::ErrorKind::Io(source) if source.get_ref().is_some_and(|inner| inner.is::<TooLong>()) => {
+            let reason = format!(
+                "there is no end of the record within {RECORD_BYTES_MAX} bytes: a quotation mark may not be closed, or the file is no CSV"
+            );
+            TraceError::damaged(path, Place::Line(line), reason)
+        }
+        ::csv::ErrorKind::Io(source) => reader.get_ref().file.get_ref().error(source),
         other => TraceError::Usage(format!("{}: {other:?}", path.display())),
     })
 }

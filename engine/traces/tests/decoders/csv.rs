@@ -163,6 +163,20 @@ fn damaged_cells_are_named_with_line_column_and_value() {
 }
 
 #[test]
+fn a_quotation_mark_that_is_never_closed_does_not_make_one_record_of_the_rest() {
+    let mut text = String::from("time_us,op\n1,R\n2,\"R\n");
+    text.push_str(&"3,R\n".repeat(1 << 19));
+    let error = message(&text, "");
+    assert!(
+        error.contains("line 3: there is no end of the record") && error.contains("quotation"),
+        "{error}"
+    );
+    // A long record that ends is read.
+    let text = format!("time_us,op,note\n1,R,\"{}\"\n2,W,x\n", "long\n".repeat(1 << 17));
+    assert_eq!(decode_text("csv", &text, &with("time_us=time_us,op=op")).unwrap().0.len(), 2);
+}
+
+#[test]
 fn missing_columns_and_rows_are_errors() {
     let error = message("t,op\n1,R\n", "time_us=t,op=kind");
     assert!(error.contains("no column 'kind' for op") && error.contains("t, op"), "{error}");
