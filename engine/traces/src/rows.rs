@@ -165,10 +165,19 @@ impl Gather {
 
     /// Counts something that does not become a row.
     pub fn drop(&mut self, what: &'static str) {
+        self.drop_several(what, 1);
+    }
+
+    fn drop_several(&mut self, what: &'static str, several: u64) {
         match self.dropped.iter_mut().find(|(known, _)| *known == what) {
-            Some((_, count)) => *count += 1,
-            None => self.dropped.push((what, 1)),
+            Some((_, count)) => *count += several,
+            None => self.dropped.push((what, several)),
         }
+    }
+
+    /// Counts what another has counted too.
+    fn take_dropped(&mut self, other: Gather) {
+        other.dropped.into_iter().for_each(|(what, count)| self.drop_several(what, count));
     }
 
     fn describe(self, decoded: &mut Decoded) {

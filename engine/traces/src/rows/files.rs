@@ -110,10 +110,15 @@ impl<R: RowReader, O: Fn(&Path) -> Result<R, TraceError>> Files<R, O> {
                 );
                 return Err(TraceError::Usage(message));
             }
-            // What is counted here is counted again when the file is read.
             let mut file = Active::open(path, (files.open)(path)?);
-            if let Some(first_ns) = file.next_ns(&mut Gather::default())? {
-                files.waiting.push(Waiting { path: path.clone(), first_ns });
+            let mut counted = Gather::default();
+            match file.next_ns(&mut counted)? {
+                // What is counted here is counted again when the file is read.
+                Some(first_ns) => files.waiting.push(Waiting { path: path.clone(), first_ns }),
+                None => {
+                    gather.take_dropped(counted);
+                    files.done_bytes += file.reader.file_bytes();
+                }
             }
         }
         files.waiting.sort_by_key(|file| std::cmp::Reverse(file.first_ns));

@@ -90,6 +90,20 @@ fn files_are_merged_by_time_whichever_order_they_are_named_in() {
 }
 
 #[test]
+fn a_file_without_a_row_is_read_and_what_it_drops_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty_ios = line(7, "hm", 0).replace(",512,10", ",0,10").repeat(3);
+    let contents = [line(5, "hm", 0), empty_ios, "# nothing but this\n".into()];
+    let paths: Vec<PathBuf> = (0..3).map(|index| folder.path().join(index.to_string())).collect();
+    for (path, content) in paths.iter().zip(&contents) {
+        std::fs::write(path, content).unwrap();
+    }
+    // The helper checks that the last progress is the whole input.
+    let (rows, decoded) = decode("msr", &paths, &Options::default()).unwrap();
+    assert_eq!((rows.len(), dropped(&decoded, "without a length")), (1, 3));
+}
+
+#[test]
 fn many_files_one_after_the_other_are_one_trace_and_too_many_at_once_are_refused() {
     let contents: Vec<String> =
         (0..300).map(|index| line(index * 1000, "a", 0) + &line(index * 1000 + 10, "a", 0)).collect();
