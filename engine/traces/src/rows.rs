@@ -9,6 +9,7 @@
 
 pub(crate) mod cells;
 mod collect;
+mod descriptions;
 mod files;
 pub(crate) mod header;
 mod lines;
@@ -299,6 +300,7 @@ pub(crate) fn decode<R: RowReader>(
     }
     decoded.shift_ns = collector.finish(first, &gather.volumes)?;
     collector.progress(files.file_bytes(), progress.bytes_total)?;
+    files.describe(&mut decoded);
     gather.describe(&mut decoded);
     Ok(decoded)
 }

@@ -1,5 +1,6 @@
 //! The files of a trace as one stream of rows in the order of time, whichever order they are named in.
 
+use super::descriptions::Descriptions;
 use super::{Block, Gather, Row, RowReader};
 use crate::format::Decoded;
 use crate::{Place, TraceError};
@@ -88,12 +89,14 @@ pub(crate) struct Files<R, O> {
     waiting: Vec<Waiting>,
     /// Of files that were read to their end.
     done_bytes: u64,
+    descriptions: Descriptions,
 }
 
 impl<R: RowReader, O: Fn(&Path) -> Result<R, TraceError>> Files<R, O> {
     /// Opens a trace. Of several files the first rows are read to put them in order; files without a row are passed over.
     pub fn open(inputs: &[PathBuf], open: O, gather: &mut Gather) -> Result<Files<R, O>, TraceError> {
-        let mut files = Files { open, active: Vec::new(), waiting: Vec::new(), done_bytes: 0 };
+        let descriptions = Descriptions::default();
+        let mut files = Files { open, active: Vec::new(), waiting: Vec::new(), done_bytes: 0, descriptions };
         if let [path] = inputs {
             let mut file = Active::open(path, (files.open)(path)?);
             if file.next_ns(gather)?.is_none() && file.reader.file_bytes() == 0 {
@@ -135,6 +138,11 @@ impl<R: RowReader, O: Fn(&Path) -> Result<R, TraceError>> Files<R, O> {
         Ok(Some(self.active[index].take(until_ns)))
     }
 
+    /// Notes what the files together lack, once all of them were read.
+    pub fn describe(&self, decoded: &mut Decoded) {
+        self.descriptions.finish(decoded);
+    }
+
     /// Bytes read of all files.
     pub fn file_bytes(&self) -> u64 {
         self.done_bytes + self.active.iter().map(|file| file.reader.file_bytes()).sum::<u64>()
@@ -152,7 +160,9 @@ impl<R: RowReader, O: Fn(&Path) -> Result<R, TraceError>> Files<R, O> {
                 let Some(time_ns) = self.active[index].next_ns(gather)? else {
                     let done = self.active.swap_remove(index);
                     self.done_bytes += done.reader.file_bytes();
-                    done.reader.describe(decoded);
+                    let mut own = Decoded::default();
+                    done.reader.describe(&mut own);
+                    self.descriptions.take(own, decoded);
                     continue;
                 };
                 if best.is_none() || time_ns < best_ns {

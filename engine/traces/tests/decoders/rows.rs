@@ -104,6 +104,27 @@ fn a_file_without_a_row_is_read_and_what_it_drops_is_counted() {
 }
 
 #[test]
+fn a_column_that_some_files_have_is_there_and_a_warning_names_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = "start ; sector; length ; op ; delay ; duration\n";
+    let contents = [
+        format!("{}1.0 ; 8 ; 8 ; R ; 0.25 ; 0.001\n", names),
+        format!("{}2.0 ; 8 ; 8 ; R ; 0.0 ; 0.0\n", names.replace("delay", "replay_delay=0")),
+    ];
+    let paths: Vec<PathBuf> = (0..2).map(|index| folder.path().join(index.to_string())).collect();
+    for (path, content) in paths.iter().zip(&contents) {
+        std::fs::write(path, content).unwrap();
+    }
+    let (rows, decoded) = decode("blkreplay", &paths, &Options::default()).unwrap();
+    assert_eq!(rows.iter().map(|row| row.latency_ns).collect::<Vec<_>>(), [1_000_000, -1]);
+    assert_eq!(decoded.absent_columns, ["stream", "status"]);
+    let warned: Vec<&str> = decoded.warnings.iter().map(|warning| warning.message.as_str()).collect();
+    assert!(warned[0].starts_with("1 of 2 files have no submit_ns") && warned.len() == 2, "{warned:?}");
+    let (_, decoded) = decode("blkreplay", &paths[1..], &Options::default()).unwrap();
+    assert!(decoded.absent_columns.contains(&"latency_ns") && decoded.warnings.is_empty());
+}
+
+#[test]
 fn many_files_one_after_the_other_are_one_trace_and_too_many_at_once_are_refused() {
     let contents: Vec<String> =
         (0..300).map(|index| line(index * 1000, "a", 0) + &line(index * 1000 + 10, "a", 0)).collect();
