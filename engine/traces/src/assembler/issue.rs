@@ -123,7 +123,10 @@ impl Pairing<'_> {
         if self.given_back.len() >= GIVEN_BACK_MAX {
             self.given_back.clear();
         }
-        self.given_back.insert((request.span.0, request.opcode as u8), request.intended_ns);
+        // Without queue events nothing tells when it was wanted; its first issue is no such time.
+        if self.tally.queue_events > 0 {
+            self.given_back.insert((request.span.0, request.opcode as u8), request.intended_ns);
+        }
         self.rows.cancel(row)
     }
 

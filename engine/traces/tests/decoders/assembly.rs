@@ -333,6 +333,17 @@ fn a_partitions_bio_is_one_row_on_its_disk() {
 }
 
 #[test]
+fn a_request_that_comes_back_has_no_intended_time_where_there_are_no_queue_events() {
+    let trace = "10 D R 0+8\n12 R R 0+8\n20 D R 0+8\n30 C R 0+8\n";
+    let (rows, decoded) = assemble(trace, &Options::default());
+    assert_eq!(briefs(&rows), [(Read, 0, 8, 20, 20, 10, 0)]);
+    assert!(decoded.absent_columns.contains(&"intended_ns"));
+    let issued = Options { events: Some(Events::Issued), ..Options::default() };
+    let (rows, _) = assemble(&format!("5 Q R 0+8\n{trace}"), &issued);
+    assert_eq!(briefs(&rows), [(Read, 0, 8, 5, 20, 10, 0)]);
+}
+
+#[test]
 fn places_beyond_any_drive_are_counted_and_a_flush_has_none() {
     let last = u64::MAX;
     let trace = format!(
