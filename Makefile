@@ -40,12 +40,17 @@ test: install ## every test of both planes
 .PHONY: check
 check: install ## format, lint, types and the fast tests
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --workspace --all-targets --locked --quiet -- -D warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(CARGO) test --workspace --locked --quiet --lib
 	$(BIN)/pytest --quiet -m "not slow" --ignore tests/python/browser
+
+.PHONY: fuzz
+fuzz: toolchain ## try every decoder with bytes of all kinds, for FUZZ_SECONDS each (20)
+	fuzz/run
 
 .PHONY: bench
 bench: install ## measure testdrive itself, with fio beside it
@@ -58,6 +63,7 @@ engine-static: $(STATIC_ENGINE) ## one engine without any library, to copy to a 
 .PHONY: format
 format: install ## format the sources of both planes
 	$(CARGO) fmt --all
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
