@@ -16,15 +16,27 @@ pub(crate) struct Reserve {
     spent: Arc<AtomicBool>,
 }
 
+/// Takes blocks for a file. Memory file systems end this early when the kernel has other work for the thread, as io_uring may.
+fn allocate(file: &File, length: libc::off_t) -> io::Result<()> {
+    loop {
+        // SAFETY: the descriptor is open for the whole call, and fallocate reads nothing but its integer arguments.
+        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } == 0 {
+            return Ok(());
+        }
+        let error = io::Error::last_os_error();
+        if error.kind() != io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+}
+
 impl Reserve {
     /// Takes `bytes` of disk.
     pub(crate) fn take(directory: &Path, bytes: u64) -> io::Result<Reserve> {
         let path = directory.join("reserve");
         let file = OpenOptions::new().write(true).create(true).truncate(true).open(&path)?;
         let length = libc::off_t::try_from(bytes).map_err(io::Error::other)?;
-        // SAFETY: the descriptor is open for the whole call, and fallocate reads nothing but its integer arguments.
-        if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, length) } != 0 {
-            let error = io::Error::last_os_error();
+        if let Err(error) = allocate(&file, length) {
             if error.raw_os_error() != Some(libc::EOPNOTSUPP) {
                 let _ = fs::remove_file(&path);
                 return Err(error);
