@@ -56,6 +56,10 @@ fuzz: toolchain ## try every decoder with bytes of all kinds, for FUZZ_SECONDS e
 bench: install ## measure testdrive itself, with fio beside it
 	$(BIN)/python -m benchmarks
 
+.PHONY: vm-test
+vm-test: install engine-static ## what needs a real NVMe drive: cases in an emulated Linux guest (needs QEMU)
+	$(BIN)/python tests/vm/run.py --engine $(STATIC_ENGINE) --directory $(or $(CARGO_TARGET_DIR),target)/vm
+
 .PHONY: engine-static
 engine-static: $(STATIC_ENGINE) ## one engine without any library, to copy to a production host and capture there
 	@echo "$(STATIC_ENGINE): $$(stat --format %s $(STATIC_ENGINE)) bytes"

@@ -1,0 +1,117 @@
+"""A throw-away Linux guest, emulated in software: what it has, and one run of a script in it."""
+
+from __future__ import annotations
+
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+QEMU = "qemu-system-x86_64"
+#: What makes the emulated kernel start fast and keep its clock.
+KERNEL_ARGUMENTS = (
+    "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off tsc=reliable nokaslr no_timer_check"
+    " cryptomgr.notests random.trust_cpu=on rcupdate.rcu_expedited=1 audit=0"
+)
+_CONSOLE_LINES = 30
+
+
+@dataclass(frozen=True)
+class Guest:
+    """What a case needs.
+
+    ``disks`` are raw images by name with their size, for QEMU's ``-device`` arguments in ``devices`` to name;
+    ``programs`` are taken from this machine with their libraries, or from the packages in ``packages``, which
+    are downloaded and not installed.
+    """
+
+    disks: Mapping[str, str] = field(default_factory=dict)
+    devices: Sequence[str] = ()
+    modules: Sequence[str] = ()
+    programs: Sequence[str] = ()
+    packages: Sequence[str] = ()
+    cpus: int = 2
+    memory_mib: int = 768
+    limit_s: float = 200.0
+    kernel_arguments: str = ""
+
+
+def nvme(*sizes: str, **properties: str) -> Guest:
+    """A guest with plain NVMe drives of these sizes, with serials ``VM0``, ``VM1`` and so on."""
+    disks = {f"disk{number}": size for number, size in enumerate(sizes)}
+    more = "".join(f",{key}={value}" for key, value in properties.items())
+    devices = [f"nvme,serial=VM{number},drive={name}{more}" for number, name in enumerate(disks)]
+    return Guest(disks=disks, devices=devices)
+
+
+class GuestError(Exception):
+    """The guest gave no result."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """The exit status of the case's script and what it printed."""
+
+    status: int
+    output: str
+    elapsed_s: float
+
+
+def run(guest: Guest, kernel: Path, initramfs: Path, job: Path, script: str) -> Result:
+    """Boot, run ``script`` with the folder ``job`` shared as ``/job``, and wait for its end.
+
+    Raises
+    ------
+    GuestError
+        QEMU failed, or the guest ended or was ended without a result.
+    """
+    (job / "case.sh").write_text(script)
+    began_s = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="testdrive-vm-") as folder:
+        console = Path(folder) / "console"
+        command = _command(guest, kernel, initramfs, job, Path(folder), console)
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=guest.limit_s
+            )
+            why = f"QEMU ended with status {done.returncode}: {done.stderr.strip()}"
+        except subprocess.TimeoutExpired:
+            why = f"it was ended after {guest.limit_s:.0f} s"
+        lines = console.read_text(errors="replace").splitlines() if console.is_file() else []
+    output, status = job / "output", job / "status"
+    said = output.read_text(errors="replace") if output.is_file() else ""
+    if not status.is_file():
+        console_end = "\n".join(lines[-_CONSOLE_LINES:])
+        raise GuestError(f"the guest gave no result, {why}\n{said}\nits console:\n{console_end}")
+    return Result(int(status.read_text()), said, time.monotonic() - began_s)
+
+
+def _command(
+    guest: Guest, kernel: Path, initramfs: Path, job: Path, folder: Path, console: Path
+) -> list[str]:
+    command = [
+        *(QEMU, "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-machine", "q35"),
+        *("-smp", str(guest.cpus), "-m", str(guest.memory_mib)),
+        *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
+        *("-serial", f"file:{console}", "-kernel", str(kernel), "-initrd", str(initramfs)),
+        *("-append", f"{KERNEL_ARGUMENTS} {guest.kernel_arguments}"),
+        # The guest sees this folder of the machine and nothing else.
+        *("-fsdev", f"local,id=job,path={job},security_model=none"),
+        *("-device", "virtio-9p-pci,fsdev=job,mount_tag=job"),
+    ]
+    for name, size in guest.disks.items():
+        image = folder / f"{name}.img"
+        with image.open("wb") as file:
+            file.truncate(_bytes(size))
+        options = "if=none,format=raw,cache=unsafe,discard=unmap,detect-zeroes=off"
+        command += ["-drive", f"file={image},id={name},{options}"]
+    for device in guest.devices:
+        command += ["-device", device]
+    return command
+
+
+def _bytes(size: str) -> int:
+    units = {"M": 1 << 20, "G": 1 << 30}
+    return int(size[:-1]) * units[size[-1]]
