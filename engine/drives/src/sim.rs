@@ -1,5 +1,6 @@
 //! A modelled drive behind the trait: the clock is the model's, and waiting for it takes no time.
 
+use crate::buffers::WriteData;
 use crate::drive::{Drive, SubmitError, Wait};
 use std::io;
 use testdrive_core::{Command, Completion, Opcode};
@@ -35,6 +36,15 @@ impl SimDrive {
             settings,
         };
         SimDrive { identity, simulated: SimulatedDrive::new(model), now_ns: 0, queued: Vec::new() }
+    }
+
+    /// What writes carry from now on: a model that compresses stores less of it.
+    pub fn set_write_data(&mut self, data: WriteData) {
+        self.simulated.set_stored_share(match data {
+            WriteData::Incompressible => 1.0,
+            WriteData::Zero => 0.0,
+            WriteData::CompressibleShare(share) => 1.0 - share.clamp(0.0, 1.0),
+        });
     }
 
     /// The drive that is modelled, for its counters.

@@ -182,6 +182,7 @@ unsafe fn start<'a, S: Primed + 'a>(
     let mut ends = sources.into_iter().zip(rows);
     match target {
         Target::Sim(drive) => {
+            drive.set_write_data(submission.options.data);
             // A model has one queue, so its phases have one submitter.
             let (source, rows) = ends.next().expect("a phase has a submitter");
             let body = move || submission.run(&mut **drive, source, rows);

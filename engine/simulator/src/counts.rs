@@ -1,5 +1,6 @@
 //! What the drive counts of itself, as a real one tells through SMART.
 
+use crate::ftl::PARTS;
 use crate::PAGE_BYTES;
 use serde::{Deserialize, Serialize};
 use testdrive_core::{Command, Opcode};
@@ -75,7 +76,8 @@ impl Counters {
     /// drive programs for itself in units of so many bytes.
     pub fn nand_written_bytes(&self, program_unit_bytes: u64) -> u64 {
         let moved = self.pages.moved_pages + self.pages.folded_pages;
-        (self.pages.host_pages + moved + self.pages.unused_pages) * PAGE_BYTES
+        let pages = self.pages.host_pages + moved + self.pages.unused_pages;
+        pages * PAGE_BYTES - self.pages.saved_parts * (PAGE_BYTES / u64::from(PARTS))
             + self.overhead_programs * program_unit_bytes
     }
 }

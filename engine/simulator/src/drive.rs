@@ -165,6 +165,12 @@ impl SimulatedDrive {
         }
     }
 
+    /// Lets so much be left of what is written from now on once it is compressed, if the drive does that: 0 of zeroes, 1 of random
+    /// data.
+    pub fn set_stored_share(&mut self, share: f64) {
+        self.translation.set_stored_share(share);
+    }
+
     /// Bytes that the NAND was given to program so far.
     pub fn nand_written_bytes(&self) -> u64 {
         self.counters().nand_written_bytes(self.model.parameters().program_unit_bytes)

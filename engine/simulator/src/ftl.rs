@@ -11,14 +11,16 @@ mod lazy_array;
 mod map;
 mod permutation;
 mod reclaim;
+mod sizes;
 mod slc;
 mod superblocks;
 
 pub use frontier::ClosedUnit;
-pub(crate) use geometry::Divisor;
+pub(crate) use geometry::{unit_slots, Divisor};
 pub use initial::closed_form_write_amplification;
 pub(crate) use lazy_array::LazyArray;
 pub(crate) use map::ENTRIES_MAX;
+pub(crate) use sizes::PARTS;
 
 use crate::parameters::{Parameters, Translation};
 use frontier::{Frontier, OpenUnit};
@@ -26,6 +28,7 @@ use geometry::Geometry;
 use map::PageMap;
 use reclaim::Victim;
 use serde::{Deserialize, Serialize};
+use sizes::Sizes;
 use slc::SlcCache;
 use std::ops::Range;
 use superblocks::Superblocks;
@@ -56,14 +59,19 @@ pub struct PageCounters {
     pub reclaimed_superblocks: u64,
     /// Pages left unused in units that were programmed before they were full.
     pub unused_pages: u64,
+    /// What compression saved over all pages programmed, in 64ths of a page.
+    pub saved_parts: u64,
 }
 
 impl PageCounters {
-    /// Pages programmed for each page that the host wrote; 1 before the first.
+    /// What was programmed for what the host wrote, less what compression saved; 1 before the first.
     pub fn write_amplification(&self) -> f64 {
         match self.host_pages {
             0 => 1.0,
-            host => (host + self.moved_pages + self.folded_pages) as f64 / host as f64,
+            host => {
+                let pages = (host + self.moved_pages + self.folded_pages) as f64;
+                (pages - self.saved_parts as f64 / f64::from(PARTS)) / host as f64
+            }
         }
     }
 
@@ -76,6 +84,7 @@ impl PageCounters {
             folded_pages: self.folded_pages - before.folded_pages,
             reclaimed_superblocks: self.reclaimed_superblocks - before.reclaimed_superblocks,
             unused_pages: self.unused_pages - before.unused_pages,
+            saved_parts: self.saved_parts - before.saved_parts,
         }
     }
 }
@@ -97,7 +106,11 @@ pub struct TranslationLayer {
     slc: Option<SlcCache>,
     victim: Option<Victim>,
     in_place: bool,
+    /// On a drive that compresses.
+    sizes: Option<Sizes>,
     mapped_pages: u64,
+    /// What they take, in parts of a page.
+    mapped_parts: u64,
     steps: Vec<ReclaimStep>,
     counters: PageCounters,
 }
@@ -119,7 +132,9 @@ impl TranslationLayer {
         let map = PageMap::new(parameters, &geometry, slots);
         let superblocks = Superblocks::new(&geometry, map.initial());
         TranslationLayer {
-            mapped_pages: superblocks.all_valid(),
+            mapped_pages: superblocks.all_valid() / u64::from(geometry.whole),
+            mapped_parts: superblocks.all_valid(),
+            sizes: Sizes::new(parameters),
             geometry,
             map,
             superblocks,
@@ -225,30 +240,55 @@ impl TranslationLayer {
             None => self.open_unit(Writer::Host),
         };
         match self.map.slot_of(page) {
-            Some(slot) => self.remove_valid(slot),
+            Some(slot) => self.remove_valid(page, slot),
             None => self.mapped_pages += 1,
         }
         self.counters.host_pages += 1;
         self.map.place(page, first_slot + self.host_unit.pages);
-        self.host_unit.pages += 1;
+        let parts = match &mut self.sizes {
+            None => 1,
+            Some(sizes) => {
+                sizes.set(page, sizes.next());
+                self.counters.saved_parts += u64::from(PARTS - sizes.next());
+                sizes.next()
+            }
+        };
+        self.mapped_parts += u64::from(parts);
         match &mut self.slc {
             Some(slc) if first_slot >= slc.first_slot => {
                 slc.add_valid();
+                self.host_unit.pages += 1;
                 self.host_unit.pages == slc.unit_pages()
             }
             _ => {
-                self.superblocks.add_valid(self.geometry.superblock_of(first_slot), 1);
-                self.host_unit.pages == self.geometry.unit_pages
+                self.superblocks.add_valid(self.geometry.superblock_of(first_slot), parts);
+                self.host_unit.is_full_with(parts, &self.geometry)
             }
         }
     }
 
-    /// Takes a place's data out of the count of what is valid.
+    /// Lets so much be left of what is written from now on once it is compressed, if the drive does that: 0 of zeroes, 1 of random
+    /// data.
+    pub fn set_stored_share(&mut self, share: f64) {
+        if let Some(sizes) = &mut self.sizes {
+            sizes.set_stored_share(share);
+        }
+    }
+
+    /// What a page takes where it is stored, in parts of a page.
     #[inline]
-    fn remove_valid(&mut self, slot: u32) {
+    fn parts_of(&self, page: u32) -> u32 {
+        self.sizes.as_ref().map_or(1, |sizes| sizes.of(page))
+    }
+
+    /// Takes a page's data at its old place out of the count of what is valid.
+    #[inline]
+    fn remove_valid(&mut self, page: u32, slot: u32) {
+        let parts = self.parts_of(page);
+        self.mapped_parts -= u64::from(parts);
         match &mut self.slc {
             Some(slc) if slot >= slc.first_slot => slc.remove_valid(),
-            _ => self.superblocks.remove_valid(self.geometry.superblock_of(slot), 1),
+            _ => self.superblocks.remove_valid(self.geometry.superblock_of(slot), parts),
         }
     }
 
@@ -264,7 +304,7 @@ impl TranslationLayer {
     pub fn close_unit(&mut self) -> Option<ClosedUnit> {
         let closed = self.close(Writer::Host)?;
         if !closed.cached && !self.in_place {
-            self.reclaim_for(closed.pages);
+            self.reclaim_for_unit();
         }
         Some(closed)
     }
@@ -283,7 +323,7 @@ impl TranslationLayer {
         let before = self.mapped_pages;
         for page in pages {
             if let Some(slot) = self.map.slot_of(page) {
-                self.remove_valid(slot);
+                self.remove_valid(page, slot);
                 self.map.forget(page);
                 self.mapped_pages -= 1;
             }
@@ -291,9 +331,9 @@ impl TranslationLayer {
         before - self.mapped_pages
     }
 
-    /// Valid pages over all superblocks: by the law of conservation the same as [`TranslationLayer::mapped_pages`].
-    pub fn valid_pages(&self) -> u64 {
-        self.superblocks.all_valid() + self.slc.as_ref().map_or(0, SlcCache::valid_pages)
+    /// Whether what is valid over all superblocks and the cache is what all pages take: a law of conservation.
+    pub fn is_conserved(&self) -> bool {
+        self.superblocks.all_valid() + self.slc.as_ref().map_or(0, SlcCache::valid_pages) == self.mapped_parts
     }
 
     fn open_unit(&mut self, writer: Writer) -> u32 {
@@ -302,7 +342,7 @@ impl TranslationLayer {
             self.keep_room_for_victim();
         }
         let slot = cached.or_else(|| self.next_unit(writer)).unwrap_or_else(|| self.open_superblock(writer));
-        *self.unit(writer) = OpenUnit { first_slot: Some(slot), pages: 0 };
+        *self.unit(writer) = OpenUnit { first_slot: Some(slot), pages: 0, parts: 0 };
         slot
     }
 
@@ -344,13 +384,18 @@ impl TranslationLayer {
     }
 
     fn close(&mut self, writer: Writer) -> Option<ClosedUnit> {
-        let OpenUnit { first_slot, pages } = std::mem::take(self.unit(writer));
+        let OpenUnit { first_slot, pages, parts } = std::mem::take(self.unit(writer));
         let first_slot = first_slot?;
         let cached = self.slc.as_ref().filter(|slc| first_slot >= slc.first_slot);
-        for unused in pages..cached.map_or(self.geometry.unit_pages, SlcCache::unit_pages) {
+        let (slots, room) = match cached {
+            Some(slc) => (slc.unit_pages(), slc.unit_pages()),
+            None => (self.geometry.unit_slots, self.geometry.unit_parts()),
+        };
+        for unused in pages..slots {
             self.map.leave_unused(first_slot + unused);
-            self.counters.unused_pages += 1;
         }
+        let parts = if cached.is_some() { pages } else { parts };
+        self.counters.unused_pages += u64::from((room - parts) / self.geometry.whole);
         let cached = cached.is_some();
         if !cached && !self.in_place {
             self.superblocks.close_unit(self.geometry.superblock_of(first_slot));

@@ -15,6 +15,7 @@ const BUILTIN: &[(&str, &str)] = &[
     ("consumer-qlc", include_str!("../models/consumer-qlc.toml")),
     ("consumer-mlc", include_str!("../models/consumer-mlc.toml")),
     ("xpoint", include_str!("../models/xpoint.toml")),
+    ("sata-compressing", include_str!("../models/sata-compressing.toml")),
     ("sata", include_str!("../models/sata.toml")),
 ];
 
@@ -64,6 +65,9 @@ pub struct Figures {
     /// Over how many bytes, from the first on, random I/O goes for these figures; all of the drive where it is absent.
     #[serde(default)]
     pub random_span_bytes: Option<u64>,
+    /// What of the data written for these figures is left once it is compressed: all of it where it is absent.
+    #[serde(default)]
+    pub stored_share: Option<f64>,
     /// Random reads of 4 KiB a second.
     pub random_read_iops: f64,
     /// Random writes of 4 KiB a second that the drive sustains.

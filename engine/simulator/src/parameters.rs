@@ -157,6 +157,8 @@ pub struct Parameters {
 
     /// Memory for the mapping; 0 where all of it fits. Each MiB covers a GiB of the drive.
     pub mapping_cache_bytes: u64,
+    /// The least share of what is written that is stored, of data that compresses best; 1 where the drive stores what it is given.
+    pub compresses_to: f64,
     /// What the mapping tells apart: a smaller write reads the rest of it first.
     pub indirection_unit_bytes: u64,
 

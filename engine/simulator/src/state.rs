@@ -7,7 +7,7 @@ use crate::{Model, SimulatedDrive};
 use std::io::{BufReader, BufWriter, Read, Write};
 
 /// The version of the encoding: raised when a part of the drive is added, removed or changed.
-pub const STATE_VERSION: u32 = 2;
+pub const STATE_VERSION: u32 = 3;
 
 /// Room for the longest text of a model.
 const TEXT_BYTES_MAX: usize = 1 << 20;

@@ -38,6 +38,7 @@ fn random_writes_settle_at_the_reference_figure() {
         // The warm-up fills the buffer, which takes what the NAND cannot yet.
         let buffer_pages = model.parameters().write_buffer_bytes / (4 * KIB);
         let mut drive = SimulatedDrive::new(model.clone());
+        drive.set_stored_share(figures.stored_share.unwrap_or(1.0));
         let measured = closed_loop(&mut drive, figures.random_depth, 4 * buffer_pages, 100_000, next);
         println!("{name}: {:.0} random writes/s", measured.ios_per_s);
         assert_close(name, measured.ios_per_s, figures.random_write_iops, TOLERANCE);
@@ -66,6 +67,7 @@ fn sequential_writes_to_an_empty_drive_reach_the_reference_figure() {
         model.set("initial_state", "empty").unwrap();
         let next = sequential_128k(Opcode::Write, model.parameters().capacity_bytes);
         let mut drive = SimulatedDrive::new(model);
+        drive.set_stored_share(figures.stored_share.unwrap_or(1.0));
         let measured = closed_loop(&mut drive, 32, 1_000, 5_000, next);
         let bytes_per_s = measured.ios_per_s * (128 * KIB) as f64;
         println!("{name}: {:.0} MB/s sequential writes", bytes_per_s / 1e6);

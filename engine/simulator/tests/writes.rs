@@ -72,6 +72,36 @@ fn writes_settle_at_what_the_dies_program() {
     }
 }
 
+/// Zeroes against random data, where the NAND is the limit: as many more as the drive compresses.
+#[test]
+fn compressible_data_is_written_faster_by_the_ratio_to_which_it_compresses() {
+    let rate = |share: f64| {
+        let mut model =
+            small_units(&[("compresses_to", "0.125"), ("capacity", "8GiB"), ("initial_state", "empty")]);
+        model
+            .set_all([
+                ("program_unit", "256KiB"),
+                ("program", "16ms"),
+                ("erase_block", "1MiB"),
+                ("write_buffer", "128MiB"),
+            ])
+            .unwrap();
+        let next = random_4k(Opcode::Write, 8 << 30, 1);
+        let mut drive = SimulatedDrive::new(model);
+        drive.set_stored_share(share);
+        let measured = closed_loop(&mut drive, 64, 100_000, 400_000, next);
+        let written = drive.nand_written_bytes() as f64 / drive.counters().host.written_bytes as f64;
+        assert_close("bytes to the NAND", written * 1e3, share.max(0.125) * 1e3, 0.02);
+        measured.ios_per_s
+    };
+    let whole = rate(1.0);
+    assert_close("random data", whole, 16.0 * 64.0 / 16e-3, 0.02);
+    // A unit is closed when a whole page might not fit any more: of 64 pages that leaves half of one or so.
+    for (share, ratio) in [(0.5, 2.0), (0.125, 8.0), (0.0, 8.0)] {
+        assert_close("compressed data", rate(share), whole * ratio, 0.03);
+    }
+}
+
 #[test]
 fn erases_take_their_share_of_the_dies() {
     // A block of 64 units of 1 ms, erased in 16 ms for every one that is written.

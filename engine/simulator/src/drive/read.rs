@@ -11,7 +11,7 @@ use testdrive_core::SplitMix64;
 
 /// Pages of a read that lie in one NAND page.
 struct Group {
-    nand_page: u32,
+    nand_page: u64,
     place: u32,
     pages: u32,
 }

@@ -15,7 +15,7 @@ impl Frontier {
     /// The first slot of the next unit, or `None` where a new superblock is needed.
     pub(crate) fn next_unit(&mut self, geometry: &Geometry) -> Option<u32> {
         let superblock = self.superblock.filter(|_| self.units_given < geometry.superblock_units)?;
-        let slot = superblock * geometry.superblock_pages + self.units_given * geometry.unit_pages;
+        let slot = superblock * geometry.superblock_slots + self.units_given * geometry.unit_slots;
         self.units_given += 1;
         Some(slot)
     }
@@ -31,6 +31,18 @@ impl Frontier {
 pub(crate) struct OpenUnit {
     pub(crate) first_slot: Option<u32>,
     pub(crate) pages: u32,
+    /// What they take, in parts of a page.
+    pub(crate) parts: u32,
+}
+
+impl OpenUnit {
+    /// Takes a page of so many parts in; true where the next might not fit any more.
+    #[inline]
+    pub(crate) fn is_full_with(&mut self, parts: u32, geometry: &Geometry) -> bool {
+        self.pages += 1;
+        self.parts += parts;
+        self.parts + geometry.whole > geometry.unit_parts()
+    }
 }
 
 /// A unit that is gathered: to be programmed.

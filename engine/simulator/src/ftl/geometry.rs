@@ -1,5 +1,6 @@
 //! How the NAND is divided: slots of a page each, units that are programmed at once, superblocks that are erased at once.
 
+use super::sizes::{least_parts, PARTS};
 use crate::parameters::Parameters;
 use serde::{Deserialize, Serialize};
 
@@ -38,14 +39,30 @@ pub(crate) struct Geometry {
     pub(crate) unit_pages: u32,
     /// Units of a superblock.
     pub(crate) superblock_units: u32,
-    /// Pages of a superblock.
+    /// Whole pages of a superblock.
     pub(crate) superblock_pages: u32,
+    /// In how many parts the stored size of a page is counted: 1 on a drive that does not compress.
+    pub(crate) whole: u32,
+    /// Pages of a unit if all of them are compressed best.
+    pub(crate) unit_slots: u32,
+    /// The same of a superblock.
+    pub(crate) superblock_slots: u32,
     /// Superblocks that hold the host's pages and the over-provisioning.
     pub(crate) data_superblocks: u32,
     /// All, with those that garbage collection works with.
     pub(crate) superblocks: u32,
     by_superblock: Divisor,
     by_unit: Divisor,
+}
+
+/// Pages of a unit if all of them are compressed best.
+pub(crate) fn unit_slots(parameters: &Parameters) -> u32 {
+    let pages = parameters.unit_pages();
+    if parameters.compresses_to < 1.0 {
+        pages * PARTS / least_parts(parameters)
+    } else {
+        pages
+    }
 }
 
 impl Geometry {
@@ -57,6 +74,9 @@ impl Geometry {
         let units = (physical / f64::from(unit_pages)).ceil();
         let superblock_units = (units / f64::from(parameters.superblocks)).round().max(1.0) as u32;
         let superblock_pages = superblock_units * unit_pages;
+        let whole = if parameters.compresses_to < 1.0 { PARTS } else { 1 };
+        let unit_slots = unit_slots(parameters);
+        let superblock_slots = superblock_units * unit_slots;
         // One more than the host's pages need, so that there is always something to reclaim.
         let least = user_pages.div_ceil(superblock_pages) + 1;
         let data_superblocks = ((physical / f64::from(superblock_pages)).round() as u32).max(least);
@@ -66,16 +86,30 @@ impl Geometry {
             unit_pages,
             superblock_units,
             superblock_pages,
+            whole,
+            unit_slots,
+            superblock_slots,
             data_superblocks,
             superblocks: data_superblocks + open + SUPERBLOCKS_HELD_BACK,
-            by_superblock: Divisor::new(superblock_pages),
-            by_unit: Divisor::new(unit_pages),
+            by_superblock: Divisor::new(superblock_slots),
+            by_unit: Divisor::new(unit_slots),
         }
     }
 
     /// All slots.
     pub(crate) fn slots(&self) -> usize {
-        self.superblocks as usize * self.superblock_pages as usize
+        self.superblocks as usize * self.superblock_slots as usize
+    }
+
+    /// What a unit holds, in parts of a page.
+    #[inline]
+    pub(crate) fn unit_parts(&self) -> u32 {
+        self.unit_pages * self.whole
+    }
+
+    /// What a superblock holds, in parts of a page.
+    pub(crate) fn superblock_parts(&self) -> u32 {
+        self.superblock_pages * self.whole
     }
 
     /// The superblock of a slot.

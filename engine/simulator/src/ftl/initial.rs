@@ -14,7 +14,9 @@ pub(crate) struct Initial {
     /// For each span of pages, the superblock of its first: where to begin to look.
     hints: Vec<u32>,
     hint_shift: u32,
-    superblock_pages: u32,
+    unit_pages: u32,
+    unit_slots: u32,
+    superblock_slots: u32,
     order: Option<Permutation>,
 }
 
@@ -39,7 +41,9 @@ impl Initial {
             before,
             hints: Vec::new(),
             hint_shift: (32 - pages.leading_zeros()).saturating_sub(12),
-            superblock_pages: geometry.superblock_pages,
+            unit_pages: geometry.unit_pages,
+            unit_slots: geometry.unit_slots,
+            superblock_slots: geometry.superblock_slots,
             order,
         };
         let spans = (pages >> initial.hint_shift) + 1;
@@ -82,14 +86,28 @@ impl Initial {
         while self.before[superblock + 1] <= index {
             superblock += 1;
         }
-        Some(superblock as u32 * self.superblock_pages + (index - self.before[superblock]))
+        let within = index - self.before[superblock];
+        // On a drive that compresses, whole pages leave some slots of each unit unused.
+        let slot = if self.unit_slots == self.unit_pages {
+            within
+        } else {
+            within / self.unit_pages * self.unit_slots + within % self.unit_pages
+        };
+        Some(superblock as u32 * self.superblock_slots + slot)
     }
 
     /// The page whose data a slot holds, if it holds any.
     #[inline]
     pub(crate) fn page_of(&self, slot: u32) -> Option<u32> {
-        let superblock = slot / self.superblock_pages;
-        let within = slot - superblock * self.superblock_pages;
+        let superblock = slot / self.superblock_slots;
+        let mut within = slot - superblock * self.superblock_slots;
+        if self.unit_slots != self.unit_pages {
+            let (unit, slot) = (within / self.unit_slots, within % self.unit_slots);
+            if slot >= self.unit_pages {
+                return None;
+            }
+            within = unit * self.unit_pages + slot;
+        }
         if within >= self.pages_in(superblock) {
             return None;
         }

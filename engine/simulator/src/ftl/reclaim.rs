@@ -10,10 +10,10 @@ pub(crate) struct Victim {
     superblock: u32,
     /// The next slot to look at.
     next_slot: u32,
-    /// What each page of the host pays towards moving, and what moving a page costs. The superblock in front has room for the moved
-    /// pages and for so many of the host's that the two end together.
-    earned_per_page: u64,
-    cost_per_move: u64,
+    /// What each part of a page that is given to the host pays towards moving, and what moving a part costs. The superblock in
+    /// front has room for what is moved and for so much of the host's that the two end together.
+    earned_per_part: u64,
+    cost_per_part: u64,
     earned: u64,
 }
 
@@ -28,24 +28,24 @@ impl TranslationLayer {
         }
         let Some(superblock) = self.superblocks.take_victim() else { return };
         let valid = self.superblocks.valid(superblock);
-        let invalid = self.geometry.superblock_pages - valid;
+        let invalid = self.geometry.superblock_parts() - valid;
         self.victim = Some(Victim {
             superblock,
-            next_slot: superblock * self.geometry.superblock_pages,
-            earned_per_page: u64::from(valid),
-            cost_per_move: u64::from(invalid.max(1)),
+            next_slot: superblock * self.geometry.superblock_slots,
+            earned_per_part: u64::from(valid),
+            cost_per_part: u64::from(invalid.max(1)),
             earned: 0,
         });
     }
 
-    /// Moves as many pages as so many of the host's pay for.
-    pub(super) fn reclaim_for(&mut self, host_pages: u32) {
+    /// Moves as much as a unit that was given to the host pays for, full or not.
+    pub(super) fn reclaim_for_unit(&mut self) {
         self.choose_victim();
         let Some(victim) = &mut self.victim else { return };
-        victim.earned += u64::from(host_pages) * victim.earned_per_page;
-        let moves = victim.earned / victim.cost_per_move;
-        victim.earned -= moves * victim.cost_per_move;
-        self.move_pages(moves);
+        victim.earned += u64::from(self.geometry.unit_parts()) * victim.earned_per_part;
+        let parts = victim.earned / victim.cost_per_part;
+        victim.earned -= parts * victim.cost_per_part;
+        self.move_pages(parts);
     }
 
     /// Empties victims until the host may open a superblock and reclaiming still has one to move to.
@@ -64,17 +64,15 @@ impl TranslationLayer {
         }
     }
 
-    /// Moves up to so many valid pages of the victim.
+    /// Moves so much of what is valid of the victim, and what of a page is beyond that.
     fn move_pages(&mut self, most: u64) {
         let Some(Victim { superblock, next_slot: mut slot, .. }) = self.victim else { return };
         let mut left = most.min(u64::from(self.superblocks.valid(superblock))) as u32;
-        let ends = left == self.superblocks.valid(superblock);
-        self.counters.moved_pages += u64::from(left);
-        self.superblocks.remove_valid(superblock, left);
-        let end = (superblock + 1) * self.geometry.superblock_pages;
+        let mut moved_parts = 0;
+        let end = (superblock + 1) * self.geometry.superblock_slots;
         let mut batch = [(0, 0); BATCH_SLOTS];
         while left > 0 {
-            assert!(slot < end, "superblock {superblock} has {left} valid pages fewer than were counted");
+            assert!(slot < end, "superblock {superblock} holds less than was counted, by {left}");
             let mut count = 0;
             for slot in slot..(slot + BATCH_SLOTS as u32).min(end) {
                 if let Some(page) = self.map.page_of(slot) {
@@ -86,8 +84,9 @@ impl TranslationLayer {
             slot = (slot + BATCH_SLOTS as u32).min(end);
             for &(from, page) in &batch[..count] {
                 if self.map.slot_of(page) == Some(from) {
-                    self.move_page(page);
-                    left -= 1;
+                    let parts = self.move_page(page);
+                    moved_parts += parts;
+                    left = left.saturating_sub(parts);
                     if left == 0 {
                         slot = from + 1;
                         break;
@@ -95,26 +94,31 @@ impl TranslationLayer {
                 }
             }
         }
-        if ends {
+        self.superblocks.remove_valid(superblock, moved_parts);
+        if self.superblocks.valid(superblock) == 0 {
             self.finish_victim();
         } else if let Some(victim) = &mut self.victim {
             victim.next_slot = slot;
         }
     }
 
+    /// Returns what it takes, in parts of a page.
     #[inline]
-    fn move_page(&mut self, page: u32) {
+    fn move_page(&mut self, page: u32) -> u32 {
         let first_slot = match self.moved_unit.first_slot {
             Some(slot) => slot,
             None => self.open_unit(Writer::Reclaim),
         };
+        let parts = self.parts_of(page);
         self.map.place(page, first_slot + self.moved_unit.pages);
-        self.superblocks.add_valid(self.geometry.superblock_of(first_slot), 1);
-        self.moved_unit.pages += 1;
-        if self.moved_unit.pages == self.geometry.unit_pages {
+        self.superblocks.add_valid(self.geometry.superblock_of(first_slot), parts);
+        self.counters.moved_pages += 1;
+        self.counters.saved_parts += u64::from(self.geometry.whole - parts);
+        if self.moved_unit.is_full_with(parts, &self.geometry) {
             let closed = self.close(Writer::Reclaim).expect("a full unit is open");
             self.steps.push(ReclaimStep::Program(closed));
         }
+        parts
     }
 
     fn finish_victim(&mut self) {

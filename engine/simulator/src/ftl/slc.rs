@@ -147,11 +147,10 @@ impl TranslationLayer {
         self.slc.as_mut().expect("there is a cache").remove_valid();
         self.map.place(page, first_slot + self.folded_unit.pages);
         self.superblocks.add_valid(self.geometry.superblock_of(first_slot), 1);
-        self.folded_unit.pages += 1;
         self.counters.folded_pages += 1;
-        if self.folded_unit.pages == self.geometry.unit_pages {
+        if self.folded_unit.is_full_with(1, &self.geometry) {
             let closed = self.close(Writer::Fold).expect("a full unit is open");
-            self.reclaim_for(closed.pages);
+            self.reclaim_for_unit();
             self.steps.push(ReclaimStep::Fold(closed));
         }
     }

@@ -1,4 +1,4 @@
-//! Superblocks: how many valid pages each holds, which are empty, and which is the best to reclaim.
+//! Superblocks: how much valid data each holds, in parts of a page, which are empty, and which is the best to reclaim.
 
 use super::geometry::Geometry;
 use super::initial::Initial;
@@ -25,7 +25,8 @@ pub(crate) struct Superblocks {
 
 impl Superblocks {
     pub(crate) fn new(geometry: &Geometry, initial: &Initial) -> Superblocks {
-        let valid: Vec<u32> = (0..geometry.superblocks).map(|at| initial.pages_in(at)).collect();
+        let valid: Vec<u32> =
+            (0..geometry.superblocks).map(|at| initial.pages_in(at) * geometry.whole).collect();
         let filled = initial.superblocks();
         let mask = (0..geometry.superblocks)
             .map(|at| if at < filled { CANDIDATE } else { NOT_A_CANDIDATE })
@@ -91,16 +92,16 @@ impl Superblocks {
     }
 
     #[inline]
-    pub(crate) fn add_valid(&mut self, superblock: u32, pages: u32) {
-        self.valid[superblock as usize] += pages;
+    pub(crate) fn add_valid(&mut self, superblock: u32, parts: u32) {
+        self.valid[superblock as usize] += parts;
     }
 
     #[inline]
-    pub(crate) fn remove_valid(&mut self, superblock: u32, pages: u32) {
-        self.valid[superblock as usize] -= pages;
+    pub(crate) fn remove_valid(&mut self, superblock: u32, parts: u32) {
+        self.valid[superblock as usize] -= parts;
     }
 
-    /// Valid pages over all superblocks.
+    /// Valid data over all superblocks, in parts of a page.
     pub(crate) fn all_valid(&self) -> u64 {
         self.valid.iter().map(|valid| u64::from(*valid)).sum()
     }

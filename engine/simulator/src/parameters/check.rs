@@ -1,7 +1,7 @@
 //! Which values of parameters make sense.
 
 use super::{Parameters, Translation};
-use crate::ftl::ENTRIES_MAX;
+use crate::ftl::{ENTRIES_MAX, PARTS};
 use crate::PAGE_BYTES;
 
 /// Beyond it a wrong unit is likelier than a drive, and sums of times stay far from overflowing.
@@ -172,6 +172,19 @@ impl Parameters {
         {
             let text = "a power of two from 4096 to 1MiB that divides capacity_bytes";
             return Some(("indirection_unit_bytes", text.into()));
+        }
+        if !(1.0 / f64::from(PARTS)..=1.0).contains(&self.compresses_to) {
+            return Some(("compresses_to", "a share from 0.016 to 1".into()));
+        }
+        let cache = self.slc_static_share + self.slc_dynamic_share > 0.0;
+        if self.compresses_to < 1.0 && (cache || self.translation == Translation::InPlace) {
+            return Some(("compresses_to", "1 with an SLC cache, and where translation is in-place".into()));
+        }
+        let slots = capacity as f64 / PAGE_BYTES as f64 * (1.0 + SPARE_MAX) / self.compresses_to;
+        let superblock_parts = slots / f64::from(self.superblocks.max(1)) * f64::from(PARTS);
+        if self.compresses_to < 1.0 && (slots > ENTRIES_MAX as f64 / 1.1 || superblock_parts > 2e9) {
+            let text = "1 for a capacity as large as this, or with as few superblocks";
+            return Some(("compresses_to", text.into()));
         }
         if self.mapping_cache_bytes > 1 << 40 {
             return Some(("mapping_cache_bytes", "0 where all fits, or up to 1TiB".into()));
