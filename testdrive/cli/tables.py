@@ -46,16 +46,44 @@ def _erasing(drive: Entry) -> Text:
     return Text.assemble(uri, ("is not erased", "yellow"), f": {refusals}")
 
 
-def models_table(models: Sequence[Entry]) -> Table:
-    """The modelled drives; a name follows ``sim:`` in a URI."""
-    made = table("drive", "capacity", "what it is", right=("capacity",))
+def models_table(models: Sequence[Entry]) -> Group:
+    """The modelled drives with what they were held against; a name follows ``sim:`` in a URI."""
+    numbers = ("capacity", "spare", "dies", "kIOPS r/w", "MB/s r/w")
+    made = table("drive", *numbers, right=numbers)
+    told = []
     for model in models:
         parameters = model.get("parameters") or {}
+        figures = model.get("figures") or {}
         capacity_bytes = model.get("capacity_bytes", parameters.get("capacity_bytes"))
         made.add_row(
-            f"sim:{model.get('name')}", units.capacity(capacity_bytes), str(model.get("description", ""))
+            f"sim:{model.get('name')}",
+            units.capacity(capacity_bytes),
+            _spare(parameters),
+            _dies(parameters),
+            _pair(figures, "random_read_iops", "random_write_iops", 1e3),
+            _pair(figures, "sequential_read_bytes_per_s", "sequential_write_bytes_per_s", 1e6),
         )
-    return made
+        told.append(Text.assemble((f"{model.get('name')}: ", "bold"), str(model.get("description", ""))))
+    return Group(made, *told)
+
+
+def _spare(parameters: Entry) -> str:
+    """The over-provisioning in percent; memory that is written in place needs none."""
+    share = parameters.get("over_provisioning")
+    if share is None or parameters.get("translation") == "in-place":
+        return units.ABSENT
+    return f"{share * 100:.3g}%"
+
+
+def _dies(parameters: Entry) -> str:
+    channels, dies = parameters.get("channels"), parameters.get("dies_per_channel")
+    return units.ABSENT if channels is None or dies is None else f"{channels}x{dies}"
+
+
+def _pair(figures: Entry, read: str, write: str, scale: float) -> str:
+    """A reading and a writing figure, of 4 KiB at random or 128 KiB in order."""
+    values = (figures.get(read), figures.get(write))
+    return "/".join(units.ABSENT if value is None else f"{value / scale:.4g}" for value in values)
 
 
 def formats_table(formats: Sequence[Entry]) -> Table:
