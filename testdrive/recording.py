@@ -246,5 +246,9 @@ class Recording:
 
 def _fetch(backend: Any, expression: Any) -> Arrays:
     table = backend.to_pyarrow(expression)
-    # One column at a time, so that the two copies of a result are never held whole.
-    return {name: table.column(name).to_numpy() for name in table.column_names}
+    found: Arrays = {}
+    for name in table.column_names:
+        # One column at a time, so that the two copies of a result are never held whole.
+        found[name] = table.column(name).to_numpy()
+        table = table.drop_columns([name])
+    return found

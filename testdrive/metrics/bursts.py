@@ -7,6 +7,10 @@ decides is sustained elevation (:mod:`testdrive.metrics.scans.windows`):
 - the peak is the largest single latency, its time that of its submission;
 - the recovery is the time from onset to end of the burst that holds the largest latency.
 
+A rise that is too short for a burst still costs whoever waits in it: ``longest_rise_ns`` is the longest time
+during which every window outside of bursts was above the low threshold and at least one above the high one,
+``longest_rise_time_ns`` when it began. None: null.
+
 Codes of ``recovery_code``: ``no_burst``; ``never_recovered`` (a burst lasted until the end: no recovery, no
 baseline, ``recovery_more_than_ns`` and ``level_before_burst_ns`` instead); ``saturated`` (no burst, but the
 offered rate is not sustained); ``too_short`` (under a second). Codes of ``baseline_code``:
@@ -21,10 +25,9 @@ from typing import Any
 import numpy as np
 
 from testdrive.manifest import READ, WRITE, opcode_name
-from testdrive.metrics.metric import NO_COMPLETIONS, Metric, Values
+from testdrive.metrics.metric import NO_COMPLETIONS, TOO_SHORT, Metric, Values
 from testdrive.metrics.percentiles import SAMPLES_MIN
-from testdrive.metrics.scans import CELL_NS, QUANTILES, Level, Scan
-from testdrive.metrics.scans.cells import CELLS_PER_S
+from testdrive.metrics.scans import QUANTILES, Level, Scan
 from testdrive.metrics.scans.saturation import is_saturated
 from testdrive.metrics.scans.windows import Burst
 
@@ -50,6 +53,7 @@ def compute(scan: Scan) -> Values:
         "recovery_more_than_ns": None,
         "level_before_burst_ns": None,
         "recovery_code": None if largest else _code_without_burst(scan, level),
+        **_longest_rise(level),
         "calm_share": level.calm_share,
         "calm_below_ns": float(np.exp(level.low)),
         "burst_above_ns": float(np.exp(level.high)),
@@ -75,15 +79,33 @@ def _never_recovered(level: Level, burst: Burst) -> Values:
         "recovery_ns": None,
         "recovery_from_peak_ns": None,
         "recovery_code": NEVER_RECOVERED,
-        "recovery_more_than_ns": (len(level.ios) - burst.onset) * CELL_NS,
+        "recovery_more_than_ns": (len(level.ios) - burst.onset) * level.width_ns,
         "level_before_burst_ns": level.mean_ns(level.calm & (np.arange(len(level.ios)) < burst.onset)),
     }
 
 
 def _code_without_burst(scan: Scan, level: Level) -> str:
-    if len(level.ios) < CELLS_PER_S:
-        return "too_short"
+    if len(level.ios) < scan.cells.in_a_second:
+        return TOO_SHORT
     return "saturated" if is_saturated(scan.cells) else "no_burst"
+
+
+def _longest_rise(level: Level) -> Values:
+    outside = np.ones(len(level.ios), bool)
+    for burst in level.bursts:
+        outside[burst.onset : burst.end] = False
+    raised = outside & (level.log_latency > level.low)
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], raised, [False])).astype(np.int8)))
+    starts, ends = edges[::2], edges[1::2]
+    high = np.concatenate(([0], np.cumsum(raised & (level.log_latency > level.high))))
+    lengths = np.where(high[ends] > high[starts], ends - starts, 0)
+    if not lengths.any():
+        return {"longest_rise_ns": None, "longest_rise_time_ns": None}
+    longest = int(lengths.argmax())
+    return {
+        "longest_rise_ns": int(lengths[longest]) * level.width_ns,
+        "longest_rise_time_ns": level.time_ns(int(starts[longest])),
+    }
 
 
 def _described(level: Level, burst: Burst, peak: dict[str, Any]) -> dict[str, Any]:
@@ -121,8 +143,8 @@ def _peaks(scan: Scan, level: Level) -> list[dict[str, Any]]:
         "latency_ns",
         "submit_ns",
         code=rows.opcode,
-        submit_cell=rows.submit_ns // CELL_NS,
-        complete_cell=(rows.submit_ns + rows.latency_ns) // CELL_NS,
+        submit_cell=rows.submit_ns // level.width_ns,
+        complete_cell=(rows.submit_ns + rows.latency_ns) // level.width_ns,
     )
     found = scan.execute(
         rows.group_by("latency_ns", "submit_cell", "complete_cell").aggregate(
@@ -164,6 +186,8 @@ METRIC = Metric(
         "recovery_from_peak_ns",
         "recovery_more_than_ns",
         "level_before_burst_ns",
+        "longest_rise_ns",
+        "longest_rise_time_ns",
         "recovery_code",
         "calm_share",
         "calm_below_ns",

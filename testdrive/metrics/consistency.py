@@ -2,7 +2,8 @@
 
 Seconds are counted from the first 100 ms cell of the recording; a part of a second at the end is left out.
 ``cv`` is the standard deviation (of the population) over the mean; p1 is the element of rank ceil(0.01 n).
-Shorter than one second: absent with the code ``too_short``. No I/Os: ``no_ios``. All failed: a rate of 0, and
+Shorter than one second: absent with the code ``too_short``; longer than eight days,
+of which single seconds are not counted: ``too_long``. No I/Os: ``no_ios``. All failed: a rate of 0, and
 no ratio to it.
 """
 
@@ -10,9 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from testdrive.metrics.metric import NO_IOS, Metric, Values
+from testdrive.metrics.metric import NO_IOS, TOO_LONG, TOO_SHORT, Metric, Values
 from testdrive.metrics.scans import Scan
-from testdrive.metrics.scans.cells import whole_seconds
 from testdrive.metrics.scans.distribution import rank
 
 
@@ -21,9 +21,11 @@ def compute(scan: Scan) -> Values:
     if not scan.extent.ios:
         return METRIC.absent(NO_IOS)
     cells = scan.cells
-    iops = whole_seconds(cells.series("ios", "complete_cell", cells.chosen(ok=True)))
+    iops = cells.whole_seconds(cells.series("ios", "complete_cell", cells.chosen(ok=True)))
+    if iops is None:
+        return METRIC.absent(TOO_LONG)
     if not len(iops):
-        return METRIC.absent("too_short")
+        return METRIC.absent(TOO_SHORT)
     mean = float(iops.mean())
     return {
         "consistency.seconds": len(iops),

@@ -16,6 +16,15 @@ NO_IOS = "no_ios"
 NO_COMPLETIONS = "no_completions"
 #: The code of a percentile with fewer I/Os than it needs.
 TOO_FEW_SAMPLES = "too_few_samples"
+#: The code of a value that is about trims where there are none.
+NO_TRIMS = "no_trims"
+#: The code of a value for which a recording does not last long enough.
+TOO_SHORT = "too_short"
+#: The code of a value that is not computed for so long a recording, because it would not fit in memory.
+TOO_LONG = "too_long"
+
+#: For :attr:`Metric.columns`: times of any kind. A source that has one of them has both columns filled.
+TIMES = "intended_ns|submit_ns"
 
 Values = dict[str, Any]
 
@@ -32,8 +41,8 @@ class Metric:
         Every key of the summary that it fills; a dot goes one level down (``workload.queue_depth``). A key
         that ends in ``code`` is null, or the code that says why a value beside it is absent.
     columns : tuple of str
-        The columns of the recording that it needs. If the source lacked one, every key is null and every code
-        ``not_recorded``, without a call of ``compute``.
+        The columns of the recording that it needs; of names with ``|`` between them, one is enough. If the
+        source lacked one, every key is null and every code ``not_recorded``, without a call of ``compute``.
     compute : callable
         Takes the shared :class:`~testdrive.metrics.scans.Scan`, returns a value for each key.
     """
@@ -45,7 +54,7 @@ class Metric:
 
     def values(self, scan: Scan) -> Values:
         """The values of every key, or their absence."""
-        if any(column in scan.absent_columns for column in self.columns):
+        if any(scan.absent_columns.issuperset(column.split("|")) for column in self.columns):
             return self.absent(NOT_RECORDED)
         values = self.compute(scan)
         assert set(values) == set(self.keys), (

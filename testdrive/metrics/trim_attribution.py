@@ -27,17 +27,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testdrive.manifest import TRIM
-from testdrive.metrics.metric import NO_COMPLETIONS, NOT_RECORDED, Metric, Values
+from testdrive.metrics.metric import NO_COMPLETIONS, NO_TRIMS, NOT_RECORDED, TOO_SHORT, Metric, Values
 from testdrive.metrics.scans import CELL_NS, Level, Scan
-from testdrive.metrics.scans.cells import CELLS_PER_S
+from testdrive.metrics.scans.cells import SECOND_NS
 from testdrive.metrics.scans.intervals import covered_before
 from testdrive.metrics.scans.trim_overlap import excess_by_burst, influence
+from testdrive.metrics.workload_trim_pattern import listed_streams
 
 LAG_S_MAX = 10
 SHIFTS = 999
 _SHORTEST_S = 30
 _SEED = 20_240_501
-NO_TRIMS = "no_trims"
 
 
 def compute(scan: Scan) -> Values:
@@ -49,13 +49,13 @@ def compute(scan: Scan) -> Values:
     trimmed_bytes = scan.cells.series("bytes", "submit_cell", trims)
     bursts = _bursts(scan, level)
     largest = max(bursts, key=lambda burst: burst["peak_latency_ns"], default=None)
-    streams = _streams(scan)
+    streams = None if "stream" in scan.absent_columns else listed_streams(scan)
     return {
         "trim_attribution.excess_share": largest["excess_share"] if largest else None,
         "trim_attribution.excess_share_code": None if largest else "no_burst",
         "trim_attribution.bursts": bursts,
         "trim_attribution.near_trims_time_share": _time_share(scan),
-        **correlation(trimmed_bytes[: len(level.ios)], level.log_latency),
+        **correlation(trimmed_bytes[: len(level.ios)], level.log_latency, level.width_ns),
         "trim_attribution.streams": streams,
         "trim_attribution.single_stream": len(streams) == 1 if streams is not None else None,
         "trim_attribution.streams_code": None if streams is not None else NOT_RECORDED,
@@ -96,17 +96,20 @@ def _time_share(scan: Scan) -> float | None:
     return float(after - before) / extent.span_ns if extent.span_ns else None
 
 
-def correlation(trimmed_bytes: NDArray[Any], log_latency: NDArray[np.float64]) -> Values:
+def correlation(
+    trimmed_bytes: NDArray[Any], log_latency: NDArray[np.float64], width_ns: int = CELL_NS
+) -> Values:
     """The greatest correlation of trims with the latency 0-10 s later, its lag and its p-value.
 
     Parameters
     ----------
-    trimmed_bytes, log_latency : ndarray, one entry a cell of 100 ms
+    trimmed_bytes, log_latency : ndarray, one entry a cell
+    width_ns : int, the width of a cell
     """
     key = "trim_attribution.correlation"
-    n, lags = len(log_latency), LAG_S_MAX * CELLS_PER_S
-    if n < _SHORTEST_S * CELLS_PER_S:
-        return {key: None, f"{key}_code": "too_short"}
+    n, lags = len(log_latency), max(LAG_S_MAX * SECOND_NS // width_ns, 1)
+    if n * width_ns < _SHORTEST_S * SECOND_NS:
+        return {key: None, f"{key}_code": TOO_SHORT}
     trims = trimmed_bytes - trimmed_bytes.mean()
     # Idle windows say nothing: they get the mean, which adds nothing to a correlation.
     latency = np.nan_to_num(log_latency - np.nanmean(log_latency))
@@ -122,28 +125,12 @@ def correlation(trimmed_bytes: NDArray[Any], log_latency: NDArray[np.float64]) -
     return {
         key: {
             "r": float(r[lag]),
-            "lag_ns": lag * CELL_NS,
+            "lag_ns": lag * width_ns,
             "p_value": (1 + as_great) / (1 + SHIFTS),
             "shifts": SHIFTS,
         },
         f"{key}_code": None,
     }
-
-
-def _streams(scan: Scan) -> list[dict[str, int]] | None:
-    """The streams that submitted trims, the busiest first; None if they were not recorded."""
-    if "stream" in scan.absent_columns:
-        return None
-    trims = scan.trims
-    numbers, index = np.unique(trims["stream"], return_inverse=True)
-    ios, size = np.zeros(len(numbers), np.int64), np.zeros(len(numbers), np.int64)
-    np.add.at(ios, index, trims["ios"])
-    np.add.at(size, index, trims["bytes"])
-    streams = [
-        {"stream": stream, "ios": count, "bytes": trimmed}
-        for stream, count, trimmed in zip(numbers.tolist(), ios.tolist(), size.tolist(), strict=True)
-    ]
-    return sorted(streams, key=lambda one: (-one["ios"], one["stream"]))
 
 
 METRIC = Metric(

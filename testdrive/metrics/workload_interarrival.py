@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from testdrive.metrics.metric import TOO_FEW_SAMPLES, Metric, Values
+from testdrive.metrics.metric import TIMES, TOO_FEW_SAMPLES, Metric, Values
 from testdrive.metrics.percentiles import SAMPLES_MIN
 from testdrive.metrics.scans import QUANTILES, Scan
 from testdrive.metrics.scans.distribution import rank
@@ -38,4 +38,6 @@ def compute(scan: Scan) -> Values:
     }
 
 
-METRIC = Metric("inter-arrival times", ("workload.interarrival", "workload.interarrival_code"), (), compute)
+METRIC = Metric(
+    "inter-arrival times", ("workload.interarrival", "workload.interarrival_code"), (TIMES,), compute
+)

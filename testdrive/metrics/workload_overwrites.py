@@ -1,11 +1,11 @@
 """Overwrite distance: how much is written before a place is written again.
 
 For each write that starts in a 4 KiB block in which an earlier write started: the bytes of all writes from
-that earlier one on (itself included) up to this one (excluded), in order of issue. ``share`` is the share of
-writes that have such an earlier one. Exact for recordings that are taken whole; of longer ones, a share of
-the blocks is followed throughout (``sampled_ios`` writes), and the distance is read off the bytes written per
-100 ms, within ``resolution_bytes``. No writes: ``no_ios``. Nothing overwritten: percentiles absent,
-``no_overwrites``.
+that earlier one on (itself included) up to this one (excluded), in order of issue. ``share`` is the share
+of writes that have such an earlier one. Exact for recordings that are taken whole; of longer ones, a share
+of the blocks is followed throughout (``sampled_ios`` writes), and the distance is read off the bytes
+written per cell of time (100 ms or, of many hours, more), within ``resolution_bytes``. No writes:
+``no_ios``. Nothing overwritten: percentiles absent, ``no_overwrites``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from testdrive.manifest import WRITE
 from testdrive.metrics.metric import NO_IOS, Metric, Values
-from testdrive.metrics.scans import CELL_NS, QUANTILES, Scan
+from testdrive.metrics.scans import QUANTILES, Scan
 from testdrive.metrics.scans.distribution import rank
+from testdrive.metrics.scans.extents import followed
 from testdrive.metrics.scans.sample import SAMPLE_IOS_MAX
-from testdrive.metrics.workload_footprint import followed
 
 #: Blocks of 4 KiB.
 _BLOCK_BITS = 12
@@ -82,7 +82,7 @@ def _followed(scan: Scan) -> tuple[Any, Any, int]:
     order = np.argsort(found["intended_ns"], kind="stable")
     per_cell = cells.series("bytes", "intended_cell", writes)
     before = np.concatenate(([0], np.cumsum(per_cell)))
-    times = (cells.first + np.arange(len(before), dtype=np.int64)) * CELL_NS
+    times = (cells.first + np.arange(len(before), dtype=np.int64)) * cells.width_ns
     written = np.interp(found["intended_ns"][order], times, before).astype(np.int64)
     return found["block"][order], written, int(per_cell.max(initial=0))
 

@@ -1,10 +1,13 @@
-"""Rates of the workload: IOPS and throughput, burstiness, and the mix of reads, writes and trims over time.
+"""Rates of the workload: IOPS and throughput, in total and by opcode, burstiness, the busiest minute, and the
+mix of operations over time.
 
-All are of arrivals (``intended_ns``), failed or not. Seconds are counted from the first 100 ms cell; a part
-of one at the end counts for the peak, not for burstiness (``burstiness_code`` ``too_short`` under two
-seconds). The mean rates are over the time from the first to the last event, so one I/O at a single instant
-has none (code ``no_span``). The index of dispersion is the variance of the counts over their mean: 1 for
-Poisson arrivals, more for bursts; it needs two intervals. No I/Os: ``no_ios``.
+All are of arrivals (``intended_ns``), failed or not. Seconds and minutes are counted from the first 100 ms
+cell; a part of one at the end counts for the peak, not for burstiness (``burstiness_code`` ``too_short``
+under two seconds). The mean rates are over the time from the first to the last event, so one I/O at a
+single instant has none (``rates_code`` ``no_span``). Under a second there is no peak of one, under a minute
+no busiest minute (``peak_code`` and ``busiest_minute_code`` ``too_short``). The index of dispersion is the
+variance of the counts over their mean: 1 for Poisson arrivals, more for bursts; it needs two intervals. No
+I/Os: ``no_ios``. A source without times: ``not_recorded``.
 
 Throughput is told apart for transfers (reads and writes) and trims: a trim names bytes without moving them,
 and a few large ones would hide what the drive really transfers.
@@ -18,60 +21,118 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testdrive.manifest import READ, TRIM, WRITE, opcode_name
-from testdrive.metrics.metric import NO_IOS, Metric, Values
-from testdrive.metrics.scans import CELL_NS, Scan
-from testdrive.metrics.scans.cells import busiest_second, whole_seconds
+from testdrive.metrics.metric import NO_IOS, TIMES, TOO_LONG, TOO_SHORT, Metric, Values
+from testdrive.metrics.scans import Scan
+from testdrive.metrics.scans.cells import SECOND_NS, Cells
 
 #: The mix over time has at most this many intervals, each a whole number of seconds.
 MIX_INTERVALS_MAX = 300
+_MINUTE_NS = 60 * SECOND_NS
 
 
 def compute(scan: Scan) -> Values:
-    """Mean and peak rates, burstiness and the mix over time."""
-    extent = scan.extent
+    """Mean and peak rates, burstiness, the busiest minute and the mix over time."""
+    extent, cells = scan.extent, scan.cells
     if not extent.ios:
         return METRIC.absent(NO_IOS)
-    ios = scan.cells.series("ios", "intended_cell")
-    transferred = scan.cells.series("bytes", "intended_cell", scan.cells.chosen((READ, WRITE)))
-    trimmed = scan.cells.series("bytes", "intended_cell", scan.cells.chosen((TRIM,)))
     first_ns = min(extent.intended_first_ns, extent.submit_first_ns)
-    span_s = (max(extent.complete_last_ns, extent.intended_last_ns) - first_ns) / 1e9
-    per_second = whole_seconds(ios)
+    span_ns = max(extent.complete_last_ns, extent.intended_last_ns) - first_ns
+    ten_seconds = cells.whole_seconds(cells.series("ios", "intended_cell"), 10)
+    minute = _busiest_minute(cells) if span_ns >= _MINUTE_NS else None
     return {
-        "workload.span_ns": round(span_s * 1e9),
-        "workload.iops_mean": extent.ios / span_s if span_s else None,
-        "workload.iops_peak_1s": busiest_second(ios),
-        "workload.transfer_throughput_bytes_per_s_mean": int(transferred.sum()) / span_s if span_s else None,
-        "workload.transfer_throughput_bytes_per_s_peak_1s": busiest_second(transferred),
-        "workload.trim_throughput_bytes_per_s_mean": int(trimmed.sum()) / span_s if span_s else None,
-        "workload.trim_throughput_bytes_per_s_peak_1s": busiest_second(trimmed),
+        "workload.span_ns": span_ns,
+        "workload.iops_mean": _mean(extent.ios, span_ns),
+        **_peaks(scan, span_ns),
+        "workload.rates_by_opcode": _by_opcode(scan, span_ns),
         "workload.burstiness": {
-            "peak_to_mean_1s": _peak_to_mean(per_second),
-            "index_of_dispersion_1s": _dispersion(per_second),
-            "index_of_dispersion_10s": _dispersion(whole_seconds(ios, 10)),
+            "peak_to_mean_1s": scan.seconds.peak_to_mean,
+            "index_of_dispersion_1s": scan.seconds.dispersion,
+            "index_of_dispersion_10s": _dispersion(ten_seconds),
         },
-        "workload.mix_over_time": _mix(scan),
-        "workload.rates_code": None if span_s else "no_span",
-        "workload.burstiness_code": None if len(per_second) > 1 else "too_short",
+        "workload.busiest_minute": minute,
+        "workload.mix_over_time": _mix(cells),
+        "workload.rates_code": None if span_ns else "no_span",
+        "workload.peak_code": None if span_ns >= SECOND_NS else TOO_SHORT,
+        "workload.burstiness_code": None if scan.seconds.whole > 1 else TOO_SHORT,
+        "workload.busiest_minute_code": None if minute else _without_minute(span_ns),
     }
 
 
-def _peak_to_mean(counts: NDArray[Any]) -> float | None:
-    return float(counts.max() / counts.mean()) if len(counts) and counts.any() else None
+def _peaks(scan: Scan, span_ns: int) -> Values:
+    """The busiest second, and the throughput of transfers and trims with theirs."""
+    seconds, peak = scan.seconds, span_ns >= SECOND_NS
+    values: Values = {
+        "workload.iops_peak_1s": seconds.busiest.ios if peak else None,
+        "workload.iops_peak_time_ns": seconds.busiest_ns if peak else None,
+    }
+    for name, codes, busiest in (
+        ("transfer", (READ, WRITE), seconds.transfers),
+        ("trim", (TRIM,), seconds.trims),
+    ):
+        moved = int(scan.cells.groups["bytes"][scan.cells.chosen(codes)].sum())
+        key = f"workload.{name}_throughput_bytes_per_s"
+        values[f"{key}_mean"] = _mean(moved, span_ns)
+        values[f"{key}_peak_1s"] = busiest.bytes if peak else None
+    return values
 
 
-def _dispersion(counts: NDArray[Any]) -> float | None:
-    return float(counts.var(ddof=1) / counts.mean()) if len(counts) > 1 and counts.any() else None
+def _mean(number: int, span_ns: int) -> float | None:
+    return number / (span_ns / 1e9) if span_ns else None
 
 
-def _mix(scan: Scan) -> dict[str, Any]:
+def _without_minute(span_ns: int) -> str:
+    return TOO_SHORT if span_ns < _MINUTE_NS else TOO_LONG
+
+
+def _by_opcode(scan: Scan, span_ns: int) -> dict[str, dict[str, float | None]]:
+    groups, peak = scan.cells.groups, span_ns >= SECOND_NS
+    result: dict[str, dict[str, float | None]] = {}
+    for code, busiest in sorted(scan.seconds.by_opcode.items()):
+        mine = groups["code"] == code
+        result[opcode_name(code)] = {
+            "iops_mean": _mean(int(groups["ios"][mine].sum()), span_ns),
+            "iops_peak_1s": busiest.ios if peak else None,
+            "throughput_bytes_per_s_mean": _mean(int(groups["bytes"][mine].sum()), span_ns),
+            "throughput_bytes_per_s_peak_1s": busiest.bytes if peak else None,
+        }
+    return result
+
+
+def _dispersion(counts: NDArray[Any] | None) -> float | None:
+    if counts is None or len(counts) < 2 or not counts.any():
+        return None
+    return float(counts.var(ddof=1) / counts.mean())
+
+
+def _busiest_minute(cells: Cells) -> dict[str, Any] | None:
+    """The minute with the most arrivals, the first of equal ones; None where cells are wider than that."""
+    if cells.width_ns > _MINUTE_NS:
+        return None
+    width = _MINUTE_NS // cells.width_ns
+    starts = np.arange(0, cells.n, width)
+
+    def summed(what: str, *codes: int) -> NDArray[Any]:
+        return np.add.reduceat(cells.series(what, "intended_cell", cells.chosen(codes or None)), starts)
+
+    ios, reads, writes = summed("ios"), summed("ios", READ), summed("ios", WRITE)
+    at = int(ios.argmax())
+    transfers = int(reads[at] + writes[at])
+    return {
+        "start_ns": cells.time_ns(int(starts[at])),
+        "ios": int(ios[at]),
+        "iops": int(ios[at]) / 60,
+        "transfer_throughput_bytes_per_s": int(summed("bytes", READ, WRITE)[at]) / 60,
+        "read_share": int(reads[at]) / transfers if transfers else None,
+    }
+
+
+def _mix(cells: Cells) -> dict[str, Any]:
     """I/Os and bytes of each opcode that occurs, in equal intervals, of which the last may be cut short."""
-    cells = scan.cells
-    width = 10 * -(-cells.n // (10 * MIX_INTERVALS_MAX))
+    width = cells.in_a_second * -(-cells.n // (cells.in_a_second * MIX_INTERVALS_MAX))
     starts = np.arange(0, cells.n, width)
     mix: dict[str, Any] = {
-        "interval_ns": width * CELL_NS,
-        "time_ns": [int((cells.first + start) * CELL_NS) for start in starts],
+        "interval_ns": width * cells.width_ns,
+        "time_ns": [cells.time_ns(int(start)) for start in starts],
         "ios": {},
         "bytes": {},
     }
@@ -89,15 +150,20 @@ METRIC = Metric(
         "workload.span_ns",
         "workload.iops_mean",
         "workload.iops_peak_1s",
+        "workload.iops_peak_time_ns",
         "workload.transfer_throughput_bytes_per_s_mean",
         "workload.transfer_throughput_bytes_per_s_peak_1s",
         "workload.trim_throughput_bytes_per_s_mean",
         "workload.trim_throughput_bytes_per_s_peak_1s",
+        "workload.rates_by_opcode",
         "workload.burstiness",
+        "workload.busiest_minute",
         "workload.mix_over_time",
         "workload.rates_code",
+        "workload.peak_code",
         "workload.burstiness_code",
+        "workload.busiest_minute_code",
     ),
-    (),
+    (TIMES,),
     compute,
 )

@@ -1,10 +1,12 @@
 """Sizes and alignment of I/Os, and the trims.
 
 ``size_histogram`` counts I/Os by opcode and by the power of two that their length does not exceed (key
-``"4096"``: more than 2048 and at most 4096 bytes). ``alignment_share`` is the share of I/Os whose offset and
-length are both multiples of a number of bytes. I/Os without a length (flushes) are in neither. None with a
-length: ``no_ios``. The mean size is told apart for transfers (reads and writes) and trims, which are larger
-by orders of magnitude; it is absent where there are none.
+``"4096"``: more than 2048 and at most 4096 bytes). ``alignment_share`` is the share of I/Os whose offset
+and length are both multiples of a number of bytes. I/Os without a length (flushes) are in neither. None
+with a length: ``no_ios``. ``sizes_by_opcode`` has mean, p50, p99 (of rank ceil(p n)), maximum and the most
+frequent size of each, ``transfer_sizes_most_frequent`` the most frequent of reads and writes together. The
+mean size is told apart for transfers (reads and writes) and trims, which are larger by orders of magnitude;
+it is absent where there are none.
 """
 
 from __future__ import annotations
@@ -37,6 +39,13 @@ def compute(scan: Scan) -> Values:
     return {
         "workload.size_histogram": histogram,
         "workload.sizes_most_frequent": _most_frequent(shapes, sized),
+        "workload.transfer_sizes_most_frequent": _most_frequent(
+            shapes, sized & np.isin(shapes["code"], (READ, WRITE))
+        ),
+        "workload.sizes_by_opcode": {
+            opcode_name(number): _sizes(shapes, sized & (shapes["code"] == number))
+            for number in np.unique(shapes["code"][sized])
+        },
         "workload.transfer_size_mean_bytes": _mean(shapes, sized & np.isin(shapes["code"], (READ, WRITE))),
         "workload.trim_size_mean_bytes": _mean(shapes, sized & (shapes["code"] == TRIM)),
         "workload.alignment_share": _alignment(shapes, sized) if located else None,
@@ -78,20 +87,35 @@ def _alignment(shapes: Any, sized: NDArray[np.bool_]) -> dict[str, float]:
     return {str(size): float(ios[aligned >= size].sum() / ios.sum()) for size in ALIGNMENTS_BYTES}
 
 
+def _sizes(shapes: Any, chosen: NDArray[np.bool_]) -> dict[str, Any]:
+    counts = _by_length(shapes, chosen)
+    [frequent] = _most_frequent(shapes, chosen)[:1]
+    return {
+        "mean_bytes": _mean(shapes, chosen),
+        **{f"{name}_bytes": value for name, value in _quantiles(counts).items()},
+        "most_frequent_bytes": frequent["length_bytes"],
+        "most_frequent_share": frequent["share"],
+    }
+
+
+def _quantiles(counts: dict[int, int]) -> dict[str, int | None]:
+    """p50, p99 and the maximum of lengths that occur so often."""
+    lengths = sorted(counts)
+    reached = np.cumsum([counts[length] for length in lengths])
+    n = int(reached[-1]) if lengths else 0
+    return {
+        name: lengths[int(np.searchsorted(reached, rank(millionths, n)))] if n else None
+        for name, millionths in (("p50", 500_000), ("p99", 990_000), ("max", 1_000_000))
+    }
+
+
 def _trims(shapes: Any) -> dict[str, Any]:
     chosen = shapes["code"] == TRIM
     counts = _by_length(shapes, chosen)
-    lengths = np.array(sorted(counts), np.int64)
-    ios = np.array([counts[int(length)] for length in lengths], np.int64)
-    n = int(ios.sum())
-    quantiles = {
-        name: int(lengths[np.searchsorted(np.cumsum(ios), rank(millionths, n))]) if n else None
-        for name, millionths in (("p50", 500_000), ("p99", 990_000))
-    }
     return {
-        "ios": n,
-        "bytes": int((ios * lengths).sum()),
-        "length_bytes": {**quantiles, "max": int(lengths.max()) if n else None},
+        "ios": sum(counts.values()),
+        "bytes": sum(length * ios for length, ios in counts.items()),
+        "length_bytes": _quantiles(counts),
         "size_histogram": _histogram(shapes, chosen & (shapes["length_bytes"] > 0)),
     }
 
@@ -101,6 +125,8 @@ METRIC = Metric(
     (
         "workload.size_histogram",
         "workload.sizes_most_frequent",
+        "workload.transfer_sizes_most_frequent",
+        "workload.sizes_by_opcode",
         "workload.transfer_size_mean_bytes",
         "workload.trim_size_mean_bytes",
         "workload.alignment_share",

@@ -25,6 +25,7 @@ CODES = {
     "no_stall_in_reference": "the first has none",
     "no_interval": "no interval",
     "too_short": "run too short",
+    "too_long": "not counted for so long a recording",
     "closed_loop": "no schedule",
     "not_a_replay": "not a replay",
     "no_span": "run too short",

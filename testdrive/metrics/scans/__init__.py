@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
 import ibis
 
 from testdrive.manifest import TRIM
-from testdrive.metrics.scans.cells import CELL_NS, Cells, scan_cells
+from testdrive.metrics.scans.cells import CELL_NS, SECOND_NS, Cells, scan_cells
 from testdrive.metrics.scans.distribution import (
     QUANTILES,
     RELATIVE_ERROR_MAX,
@@ -17,7 +17,10 @@ from testdrive.metrics.scans.distribution import (
     Distributions,
     distributions,
 )
+from testdrive.metrics.scans.extents import Touched, fetch_touched
+from testdrive.metrics.scans.regions import Regions, count_regions
 from testdrive.metrics.scans.sample import Sample, take_sample
+from testdrive.metrics.scans.seconds import Seconds, seconds_of_cells, seconds_of_rows
 from testdrive.metrics.scans.windows import Level, level
 from testdrive.recording import Arrays, Recording
 
@@ -41,10 +44,6 @@ SHARE_THRESHOLDS_NS: tuple[int, ...] = (
     10**10,
 )
 
-#: Bins of time that trims are counted in; narrow enough for those of a bin to act as one
-#: (scans/trim_overlap.py).
-TRIM_BIN_NS = CELL_NS // 10
-
 #: Up to this many I/Os every percentile is exact. Beyond, those of lateness and response time are read off
 #: buckets, to save two passes over the rows; those of the service time are exact always.
 EXACT_IOS_MAX = 20_000_000
@@ -55,7 +54,8 @@ class Extent:
     """How many I/Os there are and between which times; zeros if there are none.
 
     ``complete_last_ns`` is the last completion, or the last submission if that is later. ``latency_ns_max``
-    is of any I/O, failed or not.
+    is of any I/O, failed or not. ``offset_first_bytes`` and ``end_last_bytes`` bound the addresses of all
+    I/Os with a length.
     """
 
     ios: int
@@ -65,6 +65,8 @@ class Extent:
     submit_last_ns: int
     complete_last_ns: int
     latency_ns_max: int
+    offset_first_bytes: int = 0
+    end_last_bytes: int = 0
 
     @property
     def span_ns(self) -> int:
@@ -95,6 +97,11 @@ class Scan:
         return self.recording.execute(expression)
 
     @property
+    def timed(self) -> bool:
+        """Whether the source had times of any kind."""
+        return not self.absent_columns.issuperset(("intended_ns", "submit_ns"))
+
+    @property
     def ok_rows(self) -> Any:
         """The I/Os that completed without an error: the only ones that enter latency figures."""
         return self.rows.filter((self.rows.status == 0) & (self.rows.latency_ns >= 0))
@@ -104,6 +111,7 @@ class Scan:
         """Number of I/Os, first and last times."""
         rows = self.rows
         ended = ((rows.latency_ns > 0).ifelse(rows.latency_ns, 0) + rows.submit_ns).max()
+        placed = (rows.length_bytes > 0) & (rows.offset_bytes >= 0)
         found = self.execute(
             rows.aggregate(
                 ios=rows.count(),
@@ -113,10 +121,12 @@ class Scan:
                 submit_last_ns=rows.submit_ns.max(),
                 complete_last_ns=ended,
                 latency_ns_max=rows.latency_ns.max(),
+                offset_first_bytes=rows.offset_bytes.min(where=placed).fill_null(0),
+                end_last_bytes=(rows.offset_bytes + rows.length_bytes).max(where=placed).fill_null(0),
             )
         )
         if not found["ios"][0]:
-            return Extent(0, 0, 0, 0, 0, 0, 0)
+            return Extent(*[0] * len(fields(Extent)))
         return Extent(**{name: int(values[0]) for name, values in found.items()})
 
     @cached_property
@@ -127,6 +137,15 @@ class Scan:
         return scan_cells(
             self.recording, self.rows, first_ns, max(extent.complete_last_ns, extent.intended_last_ns)
         )
+
+    @cached_property
+    def seconds(self) -> Seconds:
+        """The arrivals in each second, and the busiest of them. Not without I/Os."""
+        if self.cells.width_ns <= SECOND_NS:
+            return seconds_of_cells(self.cells)
+        extent = self.extent
+        last_ns = max(extent.complete_last_ns, extent.intended_last_ns)
+        return seconds_of_rows(self.recording, self.rows, self.cells.time_ns(0), last_ns)
 
     @cached_property
     def level(self) -> Level | None:
@@ -150,6 +169,16 @@ class Scan:
             completed=rows.latency_ns >= 0,
         )
         return self.execute(rows.group_by(*rows.columns).aggregate(ios=rows.count()))
+
+    @cached_property
+    def touched(self) -> Touched:
+        """The distinct extents of addresses, and when they were touched."""
+        return fetch_touched(self)
+
+    @cached_property
+    def regions(self) -> Regions:
+        """How often each part of the address space was read and written."""
+        return count_regions(self.recording, self.rows, self.extent.end_last_bytes)
 
     @cached_property
     def latency(self) -> Distributions:
@@ -190,19 +219,24 @@ class Scan:
 
     @cached_property
     def trims(self) -> Arrays:
-        """The trims, counted by stream and :data:`TRIM_BIN_NS` of submission (``bin``).
-
-        With ``ios``, ``bytes``, the first submission ``start_ns`` and the last completion ``end_ns``.
+        """When trims acted: the first submission ``start_ns`` and the last completion ``end_ns`` of those
+        that were submitted in the same tenth of a cell, so close that they act as one
+        (scans/trim_overlap.py).
         """
         rows = self.rows.filter(self.rows.opcode == TRIM)
         ended = rows.submit_ns + ibis.greatest(rows.latency_ns, 0)
         return self.execute(
-            rows.group_by("stream", bin=rows.submit_ns // TRIM_BIN_NS).aggregate(
-                ios=rows.count(),
-                bytes=rows.length_bytes.sum(),
-                start_ns=rows.submit_ns.min(),
-                end_ns=ended.max(),
+            rows.group_by(bin=rows.submit_ns // (self.cells.width_ns // 10)).aggregate(
+                start_ns=rows.submit_ns.min(), end_ns=ended.max()
             )
+        )
+
+    @cached_property
+    def trim_streams(self) -> Arrays:
+        """The trims of each ``stream``: ``ios`` and ``bytes``."""
+        rows = self.rows.filter(self.rows.opcode == TRIM)
+        return self.execute(
+            rows.group_by("stream").aggregate(ios=rows.count(), bytes=rows.length_bytes.sum())
         )
 
     @cached_property

@@ -23,6 +23,10 @@ SAMPLE_IOS_MAX = 2_000_000
 #: Into how many slices of time the sample of a longer recording falls.
 SLICES = 64
 
+#: What is taken at most where many I/Os have the same time, as all have where a source had no times: the
+#: first of them.
+_ROWS_MAX = 2 * SAMPLE_IOS_MAX
+
 _COLUMNS = (
     "intended_ns",
     "submit_ns",
@@ -81,7 +85,12 @@ def take_sample(
     period_ns = -(-span_ns // SLICES)
     width_ns = max(period_ns * SAMPLE_IOS_MAX // ios, 1)
     starts = first_ns + period_ns * np.arange(SLICES, dtype=np.int64)
-    found = _in_order(recording.rows_in_file_order(rows.filter(_touches(rows, starts, width_ns, reach_ns))))
+    touching = rows.filter(_touches(rows, starts, width_ns, reach_ns)).limit(_ROWS_MAX)
+    found = _in_order(recording.rows_in_file_order(touching))
+    if len(found["submit_ns"]) == _ROWS_MAX:
+        # What comes after the last row that was taken is not known, and must not look idle.
+        last_ns = int(found["submit_ns"].max())
+        starts = starts[starts <= last_ns]
     since = found["submit_ns"] - first_ns
     index = np.where(since % period_ns < width_ns, since // period_ns, -1)
     return Sample(found, index, starts, np.minimum(starts + width_ns, last_ns), whole=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from testdrive.metrics.scans.cells import CELL_NS, Cells
+from testdrive.metrics.scans.cells import Cells
 
 _BLOCKS = 10
 #: How well the ranks of the blocks have to follow time (Spearman) for a rise to be a trend.
@@ -34,7 +34,7 @@ def is_saturated(cells: Cells) -> bool:
     late = cells.series("lateness_ns_sum", "intended_cell")
     ios = np.add.reduceat(arrived[:last], edges[:-1])
     lateness = np.add.reduceat(late[:last], edges[:-1])[ios > 0] / ios[ios > 0]
-    rise_ns = max(_LATENESS_RISE_NS_MIN, _LATENESS_RISE_SHARE_MIN * last * CELL_NS)
+    rise_ns = max(_LATENESS_RISE_NS_MIN, _LATENESS_RISE_SHARE_MIN * last * cells.width_ns)
     if _rises(lateness, rise_ns):
         return True
     if not (cells.groups["complete_cell"] >= cells.first).any():

@@ -1,7 +1,7 @@
 """Which reads and writes of a burst overlap a trim, without a range join.
 
-A trim's influence is from its submission until one window after its completion, so it lasts at least a
-window. Cut time into bins of a tenth of that: no bin holds both the start and then the end of a stretch of
+A trim's influence is from its submission until one window (a cell) after its completion, so it lasts at least
+a window. Cut time into bins of a tenth of that: no bin holds both the start and then the end of a stretch of
 influence, so two numbers a bin tell for every I/O that starts in it whether it meets one: until when the
 stretch that reaches into the bin lasts, and when the next one starts. The rows are joined with the bins on
 equality.
@@ -18,16 +18,14 @@ import numpy as np
 import pyarrow as pa  # type: ignore[import-untyped]
 
 from testdrive.manifest import READ, WRITE
-from testdrive.metrics.scans.cells import CELL_NS
 from testdrive.metrics.scans.intervals import Ints, union
 
 if TYPE_CHECKING:
     from testdrive.metrics.scans import Scan
     from testdrive.metrics.scans.windows import Level
 
-#: How long a trim is taken to act after its completion.
-AFTER_NS = CELL_NS
-_BIN_NS = CELL_NS // 10
+#: Bins in a window.
+_BINS = 10
 #: More ranges than this are slower to compare than rows are to read.
 _RANGES_MAX = 64
 _NEVER = np.iinfo(np.int64).max
@@ -48,7 +46,7 @@ def excess_by_burst(scan: Scan, level: Level) -> list[dict[str, int]]:
     bins = _bins(level, *influence(scan))
     rows = scan.ok_rows
     rows = rows.filter(rows.opcode.isin((READ, WRITE)) & _within(level, rows.submit_ns))
-    rows = rows.select("submit_ns", "latency_ns", bin=rows.submit_ns // _BIN_NS)
+    rows = rows.select("submit_ns", "latency_ns", bin=rows.submit_ns // (level.width_ns // _BINS))
     table = ibis.memtable(pa.table({name: bins[name] for name in ("bin", "burst", "until_ns", "next_ns")}))
     joined = rows.join(table, "bin")
     near = (joined.submit_ns < joined.until_ns) | (joined.submit_ns + joined.latency_ns > joined.next_ns)
@@ -84,20 +82,21 @@ def influence(scan: Scan) -> tuple[Ints, Ints]:
     enough.
     """
     trims = scan.trims
-    return union(trims["start_ns"], trims["end_ns"] + AFTER_NS)
+    return union(trims["start_ns"], trims["end_ns"] + scan.cells.width_ns)
 
 
 def _bins(level: Level, start: Ints, end: Ints) -> dict[str, Any]:
     """For each bin of a burst: until when influence that reaches into it lasts, and when the next begins."""
+    bin_ns = level.width_ns // _BINS
     bins, bursts = [], []
     for number, burst in enumerate(level.bursts):
         last = len(level.ios) if burst.end is None else burst.end
-        first_bin, last_bin = level.time_ns(burst.onset) // _BIN_NS, level.time_ns(last) // _BIN_NS
+        first_bin, last_bin = level.time_ns(burst.onset) // bin_ns, level.time_ns(last) // bin_ns
         mine = np.arange(first_bin, last_bin, dtype=np.int64)
         bins.append(mine)
         bursts.append(np.full(len(mine), number, np.int64))
     bin_ = np.concatenate(bins)
-    begins = bin_ * _BIN_NS
+    begins = bin_ * bin_ns
     reaching = np.searchsorted(start, begins, side="right")
     reach = np.append(end, 0)[reaching - 1]
     until = np.where((reaching > 0) & (reach > begins), reach, begins)

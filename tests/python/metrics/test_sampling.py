@@ -18,7 +18,7 @@ from testdrive.metrics import (
     workload_overwrites,
     workload_sequentiality,
 )
-from testdrive.metrics.scans import sample
+from testdrive.metrics.scans import extents, sample
 
 METRICS = {
     "depth": workload_depth.METRIC,
@@ -59,7 +59,7 @@ def exact() -> dict[str, object]:
 def sampled(monkeypatch) -> dict[str, object]:
     monkeypatch.setattr(sample, "SAMPLE_IOS_MAX", 20_000)
     monkeypatch.setattr(stall_time, "EXACT_IOS_MAX", 20_000)
-    monkeypatch.setattr(workload_footprint, "EXTENTS_MAX", 20_000)
+    monkeypatch.setattr(extents, "EXTENTS_MAX", 20_000)
     monkeypatch.setattr(workload_overwrites, "_FOLLOWED_IOS", 20_000)
     scan = scan_of(columns(), in_completion_order=True)
     assert not scan.sample.whole
@@ -114,7 +114,7 @@ def test_the_footprint_of_many_extents_is_estimated_within_its_error(exact, samp
 
 
 def test_the_footprint_of_many_ios_at_few_places_is_exact(monkeypatch):
-    monkeypatch.setattr(workload_footprint, "EXTENTS_MAX", 5_000)
+    monkeypatch.setattr(extents, "EXTENTS_MAX", 5_000)
     n = 50_000
     offset = np.arange(n) % 1000 * 4096
     found = workload_footprint.METRIC.values(
@@ -135,7 +135,7 @@ def test_overwrite_distances_of_followed_blocks_are_within_their_resolution(exac
 def test_a_fair_share_of_places_is_followed_at_any_distance(stride):
     places = np.arange(200_000, dtype=np.int64) * stride
     for one_in in (7, 50, 64):
-        taken = workload_footprint.followed(places, one_in).sum()
+        taken = extents.followed(places, one_in).sum()
         assert taken == pytest.approx(len(places) / one_in, rel=0.1)
 
 

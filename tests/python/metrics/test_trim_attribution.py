@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from builders import scan_of
 
-from testdrive.metrics.scans.trim_overlap import AFTER_NS
+from testdrive.metrics.scans.cells import CELL_NS as AFTER_NS
 from testdrive.metrics.trim_attribution import METRIC, correlation
 
 SECOND_NS = 1_000_000_000
