@@ -33,9 +33,12 @@ def compare(
 
     made = write_comparison(recordings, output, original)
     if as_json:
-        print_json({"page": str(made.page), "rows": made.rows})
+        losses = [{"name": name, "lost": said} for name, said in made.losses]
+        print_json({"page": str(made.page), "rows": made.rows, "losses": losses})
         return 0
     console = stdout_console()
+    for name, said in made.losses:
+        console.print(f"{name} lost events, and what is counted from it is too low: {said}", style="red")
     console.print(comparison_table(made.rows))
     console.print(f"page: {made.page}", soft_wrap=True)
     return 0

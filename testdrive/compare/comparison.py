@@ -16,6 +16,7 @@ from testdrive.report.decision import decision_table
 from testdrive.report.fidelity import fidelity_section
 from testdrive.report.figures import write_figures
 from testdrive.report.html import Markup
+from testdrive.report.losses import gathered, losses_box
 from testdrive.report.page import frame, write_page
 from testdrive.report.plots import latency_section, offsets_section, percentiles_section
 from testdrive.report.rows import Row, row
@@ -36,10 +37,13 @@ class Comparison:
         One file that needs no network.
     rows
         The decision table, the original first where it has completions: times in ns, absent ones None.
+    losses
+        The recordings that lost events, and what; all that is counted from them is too low.
     """
 
     page: Path
     rows: list[Row]
+    losses: list[tuple[str, str]]
 
 
 def write_comparison(
@@ -81,7 +85,10 @@ def write_comparison(
         write_ratios(ratios, output / "tables")
         body = _body(lineup, rows, views, ratios)
         title = f"{_title(lineup)}: testdrive"
-        return Comparison(write_page(output / COMPARISON_NAME, title, body, views.packed()), rows)
+        shown = [(one.name, one.manifest, one.recording.path) for one in lineup.subjects]
+        unseen = [(one.path.stem, one.manifest, one.path) for one in lineup.unseen]
+        page = write_page(output / COMPARISON_NAME, title, body, views.packed())
+        return Comparison(page, rows, gathered([*shown, *unseen]))
 
 
 def comparison_rows(recording_dirs: Sequence[Path], original: Path | None = None) -> list[Row]:
@@ -110,6 +117,7 @@ def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> 
     return frame(
         _title(lineup),
         html.escape(_lead(lineup, rows)),
+        losses_box(subjects, lineup.unseen),
         verdict_box(subjects, rows),
         html.section("decision", "Drives side by side", decision_table(subjects, rows)),
         warnings_box(subjects, lineup.notes),

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testdrive.errors import RecordingError, UsageError
-from testdrive.manifest import MANIFEST_NAME
 from testdrive.metrics import summarize
 from testdrive.recording import Recording
+from testdrive.report.losses import source_path
 from testdrive.report.subject import Subject, names, subject
 
 ORIGINAL_NAME = "original"
@@ -30,11 +30,14 @@ class Lineup:
         What the workload is called, or None where no recording of it was found.
     notes
         What a reader must know of how the line-up came about.
+    unseen
+        The original workload's recording where it has no row: the runs rest on it all the same.
     """
 
     subjects: list[Subject]
     source_name: str | None
     notes: list[str]
+    unseen: list[Recording]
 
 
 @contextmanager
@@ -68,12 +71,15 @@ def line_up(recording_dirs: Sequence[Path], original: Path | None) -> Iterator[L
             subject(name, "drive", at, run, summarize(run))
             for at, (name, (_, run)) in enumerate(zip(names([path for path, _ in runs]), runs, strict=True))
         ]
+        unseen: list[Recording] = []
         if source is not None:
             if has_completions(source):
                 subjects.insert(0, subject(ORIGINAL_NAME, "original", 0, source, summarize(source)))
             else:
                 notes.append("The original workload was recorded without completions, so it has no row.")
-        yield Lineup(subjects, names([source.path])[0] if source else _said_name(runs), notes)
+                unseen.append(source)
+        source_name = names([source.path])[0] if source else _said_name(runs)
+        yield Lineup(subjects, source_name, notes, unseen)
 
 
 def has_completions(recording: Recording) -> bool:
@@ -87,7 +93,7 @@ def _original(
 ) -> Recording | None:
     if given is not None:
         return stack.enter_context(Recording.open(given))
-    sources = {found for path, run in runs if (found := _source_path(path, run)) is not None}
+    sources = {found for path, run in runs if (found := source_path(run.manifest, path)) is not None}
     if len(sources) > 1:
         notes.append("These runs replayed different recordings: their figures are not of the same workload.")
         return None
@@ -99,19 +105,6 @@ def _original(
             return stack.enter_context(Recording.open(found))
         except RecordingError as error:
             notes.append(f"The original workload could not be opened, so it has no row: {error}")
-    return None
-
-
-def _source_path(path: Path, run: Recording) -> Path | None:
-    """Return the recording that a run replayed, if its manifest's path leads to one from here or from beside
-    the run.
-    """
-    said = (run.manifest.source or {}).get("recording")
-    if not isinstance(said, str) or not said:
-        return None
-    for candidate in (Path(said), path.parent / said, path.parent / Path(said).name):
-        if (candidate / MANIFEST_NAME).is_file():
-            return candidate.resolve()
     return None
 
 

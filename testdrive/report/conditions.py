@@ -7,8 +7,12 @@ from typing import Any
 
 from testdrive.report import html, units, words
 from testdrive.report.html import Markup, Node
+from testdrive.report.losses import is_loss
 from testdrive.report.plots import badge
 from testdrive.report.subject import Subject
+
+#: The most items of a list that are shown: a trace may have a file for each of many CPUs.
+_LISTED_MAX = 4
 
 
 def warnings_box(subjects: Sequence[Subject], notes: Sequence[str] = ()) -> Markup | None:
@@ -45,11 +49,16 @@ def warnings_box(subjects: Sequence[Subject], notes: Sequence[str] = ()) -> Mark
 
 def _warnings(subject: Subject) -> list[tuple[str, str]]:
     manifest = subject.manifest
-    found = [(warning.message or warning.code, warning.remedy) for warning in manifest.warnings]
+    # What was lost stands above everything else (losses.py) and is not said twice.
+    found = [
+        (warning.message or warning.code, warning.remedy)
+        for warning in manifest.warnings
+        if not is_loss(warning)
+    ]
     found += [
-        (f"{dropped.count:,} {units.TIMES} {dropped.what} were lost or could not be used.", "")
+        (f"{dropped.count:,} {units.TIMES} {dropped.what} could not be used.", "")
         for dropped in manifest.dropped
-        if dropped.count
+        if dropped.count and not is_loss(dropped)
     ]
     if manifest.status != "complete":
         reason = f": {manifest.status_reason}" if manifest.status_reason else ""
@@ -139,5 +148,7 @@ def _short(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return " ".join(str(item) for item in value)
+        shown = [str(item) for item in value[:_LISTED_MAX]]
+        rest = len(value) - len(shown)
+        return " ".join([*shown, *([f"and {rest} more"] if rest else [])])
     return str(value)

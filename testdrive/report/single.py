@@ -13,6 +13,7 @@ from testdrive.report.decision import decision_table
 from testdrive.report.fidelity import fidelity_section, name_cell
 from testdrive.report.figures import write_figures
 from testdrive.report.html import Markup
+from testdrive.report.losses import losses_box
 from testdrive.report.page import frame, write_page
 from testdrive.report.plots import latency_section, offsets_section, percentiles_section
 from testdrive.report.rows import Row, row
@@ -72,6 +73,7 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
     return frame(
         f"Report: {one.name}",
         _lead(one, figures),
+        losses_box([one]),
         _verdict(one, figures),
         warnings_box([one]),
         html.section("decision", "Figures", decision_table([one], [figures])),

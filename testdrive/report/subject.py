@@ -13,6 +13,8 @@ from testdrive.recording import Recording
 from testdrive.report import palette
 
 Role = Literal["original", "drive"]
+#: The identity of a drive of which nothing is known.
+UNKNOWN_DRIVE = "drive not known"
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Subject:
     def identity(self) -> str:
         """The drive's model, or where it is, or where the recording came from."""
         found = self.drive.model or self.drive.uri or (self.manifest.source or {}).get("device")
-        return str(found) if found else "drive not known"
+        return str(found) if found else UNKNOWN_DRIVE
 
     @property
     def phase(self) -> Phase | None:
