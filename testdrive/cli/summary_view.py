@@ -1,75 +1,78 @@
-"""`testdrive inspect` on a terminal: a summary in human units and 80 columns."""
+"""The figures of a summary on a terminal, in human units and 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from rich.console import Group, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from testdrive.cli.tables import table
 from testdrive.manifest import OPCODES, Manifest
 from testdrive.plans.judgement import metric_at
 from testdrive.report import units, words
+from testdrive.report.losses import is_loss
+from testdrive.statement.operations import one
 
-_PERCENTILES = ("p50", "p99", "p99_9", "p99_99", "p99_999", "max")
-_MOST_FREQUENT = 3
+_PERCENTILES = ("p50", "p99", "p99_9", "p99_99", "max")
+_MOST_FREQUENT = 4
 
 Summary = Mapping[str, Any]
 Pairs = Iterator[tuple[str, str]]
 
 
-def summary_view(summary: Summary, manifest: Manifest) -> Group:
-    """Everything that `inspect` shows, in the order in which someone asks."""
-    parts: list[RenderableType] = [_pairs(_origin(summary, manifest)), _operations(summary)]
-    parts.append(_pairs(_latency(summary)))
-    if metric_at(summary, "percentiles_ns.io_weighted"):
+def summary_parts(summary: Summary) -> list[RenderableType]:
+    """The tables of operations and latencies, and what the workload is like, one figure a line."""
+    parts: list[RenderableType] = [_operations(summary)]
+    if metric_at(summary, "percentiles_ns.io_weighted.p50") is not None:
         parts.append(_percentiles(summary))
-    parts.append(_pairs(_workload(summary)))
+    parts += [pairs(_latency(summary)), pairs(_workload(summary))]
     if metric_at(summary, "fidelity.verdict"):
-        parts.append(_pairs(_fidelity(summary)))
-    for warning in manifest.warnings:
-        parts.append(
-            Text.assemble(("warning: ", "yellow"), f"{warning.message}; {warning.remedy}".rstrip("; "))
-        )
-    return Group(*parts)
+        parts.append(pairs(_fidelity(summary)))
+    return parts
 
 
-def _pairs(pairs: Pairs) -> Table:
+def pairs(found: Pairs) -> Table:
+    """Names and values, one a line."""
     made = Table(box=None, show_header=False, pad_edge=False)
     made.add_column(style="dim", no_wrap=True, min_width=20)
     made.add_column(overflow="fold")
-    for name, value in pairs:
+    for name, value in found:
         made.add_row(name, value)
     return made
 
 
-def _origin(summary: Summary, manifest: Manifest) -> Pairs:
+def origin(summary: Summary, manifest: Manifest) -> Pairs:
+    """Where the recording comes from, over which time, and what it lacks."""
     recording = summary["recording"]
     reason = f": {recording['status_reason']}" if recording.get("status_reason") else ""
     yield "recording", f"{recording['name']} ({recording['kind']}, {recording['status']}{reason})"
-    drive = manifest.drive
-    if drive is not None:
-        named = " ".join(part for part in (drive.model, drive.serial, drive.firmware) if part)
-        yield "drive", f"{drive.uri or units.ABSENT}  {named}  {units.capacity(drive.capacity_bytes)}".strip()
-    yield "span", units.time(metric_at(summary, "workload.span_ns") or manifest.counts.span_ns)
+    drive, host = manifest.drive, manifest.host
+    named = " ".join(part for part in (drive.model, drive.serial, drive.firmware) if part) if drive else ""
+    uri = (drive.uri if drive else None) or (manifest.source or {}).get("device")
+    if uri or named:
+        capacity = units.capacity(drive.capacity_bytes) if drive and drive.capacity_bytes else ""
+        yield "drive", "  ".join(part for part in (str(uri or ""), named, capacity) if part)
+    if host and host.hostname:
+        yield "host", " ".join(part for part in (host.hostname, host.kernel) if part)
+    span = units.duration(metric_at(summary, "workload.span_ns") or manifest.counts.span_ns)
+    yield "recorded", f"{units.count(metric_at(summary, 'io_counts.ios'))} I/Os over {span}"
     if recording.get("absent_columns"):
         yield "not in the source", ", ".join(recording["absent_columns"])
-    for dropped in manifest.dropped:
+    for dropped in (each for each in manifest.dropped if not is_loss(each)):
         yield "dropped", f"{units.count(dropped.count)} {dropped.what.replace('_', ' ')}"
 
 
 def _operations(summary: Summary) -> Table:
-    names = ("operation", "I/Os", "share", "bytes", "mean size", "sequential", "errors")
-    made = table(*names, right=names[1:])
+    heads = ("operation", "I/Os", "share", "bytes", "mean size", "sequential", "errors")
+    made = table(*heads, right=heads[1:])
     counts = summary["io_counts"]
     sequential = metric_at(summary, "workload.sequential_share_by_opcode") or {}
     for name in (name for name in OPCODES if (counts["by_opcode"].get(name) or {}).get("ios")):
         each = counts["by_opcode"][name]
         made.add_row(
-            name,
+            one(summary, name),
             units.count(each["ios"]),
             units.percent(each["ios"] / counts["ios"]),
             units.size(each["bytes"]),
@@ -81,14 +84,16 @@ def _operations(summary: Summary) -> Table:
 
 
 def _latency(summary: Summary) -> Pairs:
+    if summary.get("peak_latency_ns") is None:
+        yield "latency", words.code(summary.get("baseline_code"))
+        return
     baseline, recovery = summary.get("baseline_latency_ns"), summary.get("recovery_ns")
     yield (
         "baseline latency",
         units.time(baseline) if baseline is not None else words.code(summary.get("baseline_code")),
     )
-    if summary.get("peak_latency_ns") is not None:
-        peak = units.time(summary["peak_latency_ns"])
-        yield "peak latency", f"{peak} at {units.moment(summary['peak_time_ns'])}, a {summary['peak_opcode']}"
+    peak = units.time(summary["peak_latency_ns"])
+    yield "peak latency", f"{peak} at {units.moment(summary['peak_time_ns'])}, a {summary['peak_opcode']}"
     yield (
         "peak recovery",
         units.time(recovery) if recovery is not None else words.code(summary.get("recovery_code")),
@@ -99,11 +104,14 @@ def _latency(summary: Summary) -> Pairs:
             "burst",
             f"from {units.moment(burst['onset_ns'])}, {end}, mean {units.time(burst['mean_latency_ns'])}",
         )
+    if summary.get("longest_rise_ns") is not None:
+        begin = units.moment(summary["longest_rise_time_ns"])
+        yield "longest other rise", f"{units.duration(summary['longest_rise_ns'])} from {begin} on"
     if summary.get("write_amplification") is not None:
         yield "write amplification", f"{units.number(summary['write_amplification'])} by the drive's counters"
     stalls = summary.get("stall_time") or {}
     told = [
-        f"{units.percent(stalls[key])} over {units.time(int(key))}"
+        f"{units.percent(stalls[key])} over {units.duration(int(key))}"
         for key in ("10000000", "100000000")
         if key in stalls
     ]
@@ -116,6 +124,11 @@ def _percentiles(summary: Summary) -> Table:
     made = table("latency", *heads, right=heads)
     kinds = {
         "of I/Os": "percentiles_ns.io_weighted",
+        **{
+            f"  {one(summary, name)}": f"percentiles_ns.by_opcode.{name}.io_weighted"
+            for name in OPCODES
+            if metric_at(summary, f"percentiles_ns.by_opcode.{name}")
+        },
         "of I/O time": "percentiles_ns.latency_weighted",
         "response": "response_percentiles_ns.io_weighted",
     }
@@ -128,29 +141,52 @@ def _percentiles(summary: Summary) -> Table:
 
 def _workload(summary: Summary) -> Pairs:
     workload = summary.get("workload") or {}
-    if workload.get("iops_mean") is not None:
-        mean, peak = (units.count(workload[key]) for key in ("iops_mean", "iops_peak_1s"))
-        yield "rate", f"{mean} IOPS mean, {peak} in the busiest second"
-        yield "reads and writes", _throughput(workload, "transfer")
-        if (workload.get("trims") or {}).get("ios"):
-            yield "trims", _throughput(workload, "trim")
-    means = {"reads and writes": "transfer_size_mean_bytes", "trims": "trim_size_mean_bytes"}
-    told = [
-        f"{what} {units.size(workload[key])}" for what, key in means.items() if workload.get(key) is not None
-    ]
-    if told:
-        yield "mean size", ", ".join(told)
     depth = workload.get("queue_depth")
     if depth:
         shares = (f"{name} {units.count(depth[name])}" for name in ("p50", "p99", "max"))
         yield "queue depth", ", ".join((f"mean {units.number(depth['mean'])}", *shares))
+    arrival = workload.get("interarrival")
+    if arrival:
+        parts = [f"mean {units.time(arrival['mean_ns'])}"]
+        parts += [f"p99 {units.time(arrival['p99_ns'])}"] if arrival["p99_ns"] is not None else []
+        parts += [f"CV {units.number(arrival['cv'])}"] if arrival["cv"] is not None else []
+        yield "between arrivals", ", ".join(parts)
+    yield from _burstiness(workload.get("burstiness") or {})
     sizes = workload.get("sizes_most_frequent") or []
     if sizes:
-        shown = (
-            f"{units.size(each['length_bytes'])} ({units.percent(each['share'])})"
-            for each in sizes[:_MOST_FREQUENT]
+        shown = (f"{units.block(each['length_bytes'])} ({units.percent(each['share'])})" for each in sizes)
+        yield "frequent sizes", ", ".join([*shown][:_MOST_FREQUENT])
+    aligned = workload.get("alignment_share")
+    if aligned:
+        keys = ("512", "4096", "65536", "1048576")
+        yield (
+            "aligned",
+            ", ".join(f"{units.percent(aligned[key])} to {units.block(int(key))}" for key in keys),
         )
-        yield "frequent sizes", ", ".join(shown)
+    yield from _places(workload)
+    trims = workload.get("trims") or {}
+    if trims.get("ios"):
+        lengths = trims["length_bytes"]
+        told = (f"{name} {units.block(lengths[name])}" for name in ("p50", "p99", "max"))
+        yield "trim sizes", ", ".join(told)
+
+
+def _burstiness(found: Mapping[str, Any]) -> Pairs:
+    names = {
+        "peak_to_mean_1s": "busiest second {} the mean",
+        "index_of_dispersion_1s": "dispersion {} at 1 s",
+        "index_of_dispersion_10s": "{} at 10 s",
+    }
+    told = [
+        text.format(units.number(found[key]) + (f" {units.TIMES}" if key == "peak_to_mean_1s" else ""))
+        for key, text in names.items()
+        if found.get(key) is not None
+    ]
+    if told:
+        yield "burstiness", ", ".join(told)
+
+
+def _places(workload: Mapping[str, Any]) -> Pairs:
     if workload.get("sequential_share") is not None:
         yield "sequential", units.percent(workload["sequential_share"])
     footprint = workload.get("footprint_bytes")
@@ -158,14 +194,18 @@ def _workload(summary: Summary) -> Pairs:
         parts = [f"{units.size(footprint['total'])} in all"]
         parts += [f"{name} {units.size(value)}" for name, value in footprint["by_opcode"].items() if value]
         yield "footprint", ", ".join(parts)
-
-
-def _throughput(workload: Mapping[str, Any], what: str) -> str:
-    """Mean and peak throughput of transfers or trims."""
-    mean, peak = (
-        units.rate(workload[f"{what}_throughput_bytes_per_s_{which}"]) for which in ("mean", "peak_1s")
-    )
-    return f"{mean} mean, {peak} in the busiest second"
+    hot = workload.get("hot_regions")
+    if hot:
+        shares = hot["share_of_ios"]
+        told = (
+            f"{units.percent(shares[key])} in the hottest {units.percent(float(key))}"
+            for key in ("0.01", "0.1")
+        )
+        yield "reads and writes", ", ".join(told)
+    overwritten = workload.get("overwrite_distance")
+    if overwritten and overwritten["p50_bytes"] is not None:
+        share, median = units.percent(overwritten["share"]), units.size(overwritten["p50_bytes"])
+        yield "overwrites", f"{share} of the writes, half of them after at most {median} written"
 
 
 def _fidelity(summary: Summary) -> Pairs:

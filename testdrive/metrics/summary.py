@@ -33,7 +33,12 @@ def summarize(recording: Recording) -> dict[str, Any]:
     RecordingError
         If a segment is damaged.
     """
-    scan = Scan(recording)
+    return summarize_scan(Scan(recording))
+
+
+def summarize_scan(scan: Scan) -> dict[str, Any]:
+    """As :func:`summarize`, from a scan whose passes over the rows are wanted for more than the summary."""
+    recording = scan.recording
     manifest = recording.manifest
     summary: dict[str, Any] = {
         "format": "testdrive-summary",
@@ -51,6 +56,8 @@ def summarize(recording: Recording) -> dict[str, Any]:
     for metric in all_metrics():
         for key, value in metric.values(scan).items():
             _place(summary, key.split("."), value)
+    # The largest of the passes that are kept, and nothing else asks for it.
+    scan.__dict__.pop("touched", None)
     return summary
 
 

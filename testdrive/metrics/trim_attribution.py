@@ -148,6 +148,6 @@ METRIC = Metric(
         "trim_attribution.cause_claimed",
         "trim_attribution.code",
     ),
-    ("latency_ns",),
+    ("latency_ns", "opcode"),
     compute,
 )

@@ -90,6 +90,6 @@ def _followed(scan: Scan) -> tuple[Any, Any, int]:
 METRIC = Metric(
     "overwrite distance",
     ("workload.overwrite_distance", "workload.overwrite_distance_code"),
-    ("offset_bytes", "length_bytes"),
+    ("offset_bytes", "length_bytes", "opcode"),
     compute,
 )

@@ -49,6 +49,6 @@ def compute(scan: Scan) -> Values:
 METRIC = Metric(
     "sizing",
     ("workload.sizing", "workload.sizing_code"),
-    (TIMES, "length_bytes"),
+    (TIMES, "length_bytes", "opcode"),
     compute,
 )

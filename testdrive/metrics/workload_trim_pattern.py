@@ -43,6 +43,8 @@ def compute(scan: Scan) -> Values:
             "bytes_p50": _median(per_burst["bytes"]),
             "length_ns_p50": _median(length_ns),
             "interval_ns_p50": _median(between_ns),
+            "interval_ns_min": int(between_ns.min()) if len(between_ns) else None,
+            "interval_ns_max": int(between_ns.max()) if len(between_ns) else None,
             "interval_cv": float(between_ns.std() / between_ns.mean()) if len(between_ns) > 1 else None,
             "first_ns": cells.time_ns(int(first[0])),
         },
@@ -83,6 +85,6 @@ METRIC = Metric(
         "workload.trim_streams",
         "workload.trim_streams_code",
     ),
-    (TIMES,),
+    (TIMES, "opcode"),
     compute,
 )

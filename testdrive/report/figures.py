@@ -49,7 +49,7 @@ def latency_figure(views: Views) -> Figure:
     """Return service time against time for each recording, with its trims under it, on the same scales."""
     rows_each = 2 if views.has_trims else 1
     ratios = ([3.0, 0.8] if views.has_trims else [3.0]) * len(views.views)
-    figure = _figure(sum(ratios) * 0.95 + 0.6)
+    figure = new_figure(sum(ratios) * 0.95 + 0.6)
     panels = figure.subplots(
         rows_each * len(views.views), 1, sharex=True, squeeze=False, height_ratios=ratios
     )[:, 0]
@@ -69,7 +69,7 @@ def offsets_figure(views: Views) -> Figure | None:
     shown = [view for view in views.views if view.offsets]
     if not shown:
         return None
-    figure = _figure(2.6 * len(shown) + 0.6)
+    figure = new_figure(2.6 * len(shown) + 0.6)
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
     for panel, view in zip(panels, shown, strict=True):
         unit_bytes, unit_name = offset_unit(view.offset_axis)
@@ -86,7 +86,7 @@ def offsets_figure(views: Views) -> Figure | None:
                     colours,
                     views.offset_count_max(name),
                 )
-        panel.set_title(_plain(view.subject.label), loc="left")
+        panel.set_title(plain(view.subject.label), loc="left")
         panel.set_ylabel(f"offset ({unit_name})")
     present = [name for name in palette.OPCODES if any(name in view.offsets for view in shown)]
     panels[0].legend(
@@ -108,7 +108,7 @@ def percentiles_figure(views: Views) -> Figure | None:
     curves = [(view, view.service) for view in views.views if view.service]
     if not curves:
         return None
-    figure = _figure(5.0)
+    figure = new_figure(5.0)
     left, right = figure.subplots(1, 2)
     _draw_curves(left, [(view, curve, curve.io_share) for view, curve in curves], nines=True)
     _draw_curves(right, [(view, curve, curve.time_share) for view, curve in curves], nines=False)
@@ -125,7 +125,7 @@ def percentiles_figure(views: Views) -> Figure | None:
 
 def lateness_figure(views: Views) -> Figure:
     """Return the distribution of lateness of each replay."""
-    figure = _figure(4.5)
+    figure = new_figure(4.5)
     panel = figure.subplots()
     late = [(view, view.lateness, view.lateness.io_share) for view in views.views if view.lateness]
     _draw_curves(panel, late, nines=True)
@@ -135,13 +135,14 @@ def lateness_figure(views: Views) -> Figure:
     return figure
 
 
-def _figure(height_inches: float) -> Figure:
+def new_figure(height_inches: float) -> Figure:
+    """Return an empty figure of the usual width."""
     figure = Figure(figsize=(WIDTH_INCHES, height_inches), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return `text` so that matplotlib draws it as it stands, without reading formulas between dollar
     signs.
     """
@@ -200,7 +201,7 @@ def _draw_latency(panel: Axes, view: View, views: Views) -> None:
     panel.set_ylim(scales.latency.low / 1e9, scales.latency.high / 1e9)
     panel.yaxis.set_major_formatter(EngFormatter("s"))
     panel.set_ylabel("service time")
-    panel.set_title(_plain(view.subject.label), loc="left")
+    panel.set_title(plain(view.subject.label), loc="left")
     panel.figure.colorbar(mesh, ax=panel, label="I/Os in a cell", pad=0.01)
 
 
@@ -217,26 +218,34 @@ def _draw_trims(panel: Axes, view: View, views: Views) -> None:
 
 def _draw_curves(panel: Axes, curves: list[tuple[View, Curve, NDArray[np.float64]]], *, nines: bool) -> None:
     for view, curve, share in curves:
-        # The last point, 100 %, has no place among the nines: it is drawn half an I/O short of it.
-        top = max(1 - 0.5 / curve.ios, float(share[-2]) if len(share) > 1 else 0.0)
-        height = -np.log10(1 - np.minimum(share, min(top, 1 - 1e-12))) if nines else share * 100
+        height = nines_of(curve, share) if nines else share * 100
         panel.step(
             np.maximum(curve.value_ns, 1) / 1e9,
             height,
             where="post",
             color=view.subject.ink.light,
             linestyle=palette.MATPLOTLIB_DASHES[view.subject.ink.dash],
-            label=_plain(view.subject.label),
+            label=plain(view.subject.label),
         )
     panel.set_xscale("log")
     panel.xaxis.set_major_formatter(EngFormatter("s"))
     panel.grid(alpha=0.3)
     if nines:
-        panel.set_yticks(
-            [-np.log10(1 - share) for share in _NINES], [f"{share * 100:.6g} %" for share in _NINES]
-        )
-        # Up to the highest point drawn: the ticks above it would take the room for nothing.
-        panel.set_ylim(0, max(panel.dataLim.y1, 2) * 1.02)
+        nines_axis(panel)
     else:
         panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
         panel.set_ylim(0, 101)
+
+
+def nines_of(curve: Curve, share: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the heights of a curve on an axis of nines."""
+    # The last point, 100 %, has no place among the nines: it is drawn half an I/O short of it.
+    top = max(1 - 0.5 / curve.ios, float(share[-2]) if len(share) > 1 else 0.0)
+    height: NDArray[np.float64] = -np.log10(1 - np.minimum(share, min(top, 1 - 1e-12)))
+    return height
+
+
+def nines_axis(panel: Axes) -> None:
+    """Give a panel an axis of nines, up to the highest point drawn: more would take the room for nothing."""
+    panel.set_yticks([-np.log10(1 - share) for share in _NINES], [f"{share * 100:.6g} %" for share in _NINES])
+    panel.set_ylim(0, max(panel.dataLim.y1, 2) * 1.02)

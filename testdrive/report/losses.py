@@ -24,9 +24,20 @@ if TYPE_CHECKING:
 #: What is said above the losses.
 TITLE = "Events were lost: counts and rates are too low"
 #: Codes of warnings that say that events were lost on the way.
-LOSS_CODES = frozenset({"events_lost", "cpu_files_missing", "truncated"})
+LOSS_CODES = frozenset(
+    {
+        "events_lost",
+        "source_events_lost",
+        "cpu_files_missing",
+        "truncated",
+        "unreadable_events",
+        "unreadable_lines",
+    }
+)
+#: The code of a replay that says what the recording lost that it replayed.
+_SOURCE_CODE = "source_events_lost"
 #: Words of what was dropped that say so.
-_LOSS_WORDS = ("lost", "cut off")
+_LOSS_WORDS = ("lost", "cut off", "did not fit", "could not be read")
 
 
 def is_loss(entry: Dropped | Warning_) -> bool:
@@ -44,11 +55,15 @@ def losses(manifest: Manifest) -> list[str]:
         if is_loss(dropped)
     ]
     warned = [
-        " ".join(part for part in (warning.message or warning.code, warning.remedy) if part)
+        " ".join(_sentence(part) for part in (warning.message or warning.code, warning.remedy) if part)
         for warning in manifest.warnings
         if is_loss(warning)
     ]
     return counted + warned
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def source_path(manifest: Manifest, recording: Path) -> Path | None:
@@ -75,7 +90,8 @@ def gathered(recordings: Iterable[tuple[str, Manifest, Path]]) -> list[tuple[str
     found = [(name, manifest, path.resolve()) for name, manifest, path in recordings]
     seen = {path for _, _, path in found}
     for _, manifest, path in list(found):
-        source = source_path(manifest, path) if manifest.kind == "run" else None
+        told = any(warning.code == _SOURCE_CODE for warning in manifest.warnings)
+        source = source_path(manifest, path) if manifest.kind == "run" and not told else None
         if source is not None and source not in seen:
             seen.add(source)
             # A source that cannot be read is told of where it is compared with; the runs stand for

@@ -42,7 +42,7 @@ def _without_arrays(value: Any, body: bytearray) -> Any:
         kind = _type(value)
         body.extend(b"\0" * (-len(body) % 4))
         start = len(body)
-        limited = np.minimum(value, 0xFFFFFFFF) if kind != "f4" else value
+        limited = np.minimum(value, 0xFFFFFFFF) if kind != "f4" and value.dtype.itemsize > 4 else value
         body.extend(np.ascontiguousarray(limited, dtype=np.dtype(_TYPES[kind]).newbyteorder("<")).tobytes())
         return {"array": [start, value.size, kind, list(value.shape)]}
     if isinstance(value, dict):

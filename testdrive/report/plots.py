@@ -57,7 +57,7 @@ def latency_section(views: Views, *after: Markup | None) -> Markup:
         "Latency against time" + (", with the trims under it" if views.has_trims else ""),
         html.tag("p", intro),
         html.tag("p", f"No completions were recorded for: {', '.join(missing)}.") if missing else None,
-        html.tag("div", _choice("density", "Density of", options), class_="choices"),
+        html.tag("div", choice("density", "Density of", options), class_="choices"),
         *(_latency_plot(view, views) for view in shown),
         *after,
     )
@@ -82,7 +82,7 @@ def offsets_section(views: Views) -> Markup:
         "offsets",
         "Addresses against time",
         html.tag("p", note),
-        html.tag("div", _choice("opcodes", "Show", options), class_="choices"),
+        html.tag("div", choice("opcodes", "Show", options), class_="choices"),
         *(
             html.tag(
                 "figure",
@@ -110,7 +110,7 @@ def percentiles_section(views: Views) -> Markup:
             "the wait. Where a line is "
             "faint, too few I/Os lie beyond it for the percentile to hold. Lower right is slower.",
         ),
-        html.tag("div", _choice("axis", "Vertical axis", ["nines", "0 to 100 %"]), class_="choices"),
+        html.tag("div", choice("axis", "Vertical axis", ["nines", "0 to 100 %"]), class_="choices"),
         html.tag(
             "div",
             _curve("io-weighted", "IO-weighted", "service time (log)", "share of I/Os at or below"),
@@ -181,7 +181,7 @@ def _curve(kind: str, title: str, x_title: str, y_title: str) -> Markup:
     )
 
 
-def _choice(name: str, title: str, options: list[str]) -> Markup:
+def choice(name: str, title: str, options: list[str]) -> Markup:
     """Return radio buttons; the first option is chosen."""
     return html.tag(
         "fieldset",

@@ -36,6 +36,25 @@ def time(value_ns: float | None) -> str:
     return f"{significant(value_ns / scale)} {unit}"
 
 
+def duration(value_ns: float | None) -> str:
+    """Return a length of time as people say it: `350 ms`, `90 s`, `12 min 30 s`, `5 h 20 min`, `7 d 3 h`."""
+    if value_ns is None:
+        return ABSENT
+    if value_ns < 120e9:
+        number, unit = time(value_ns).split(" ")
+        return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
+    for limit_s, (large, name), (small, lesser) in (
+        (7_200, (60, "min"), (1, "s")),
+        (172_800, (3_600, "h"), (60, "min")),
+        (math.inf, (86_400, "d"), (3_600, "h")),
+    ):
+        whole = round(value_ns / 1e9 / small) * small
+        if whole < limit_s:
+            rest = whole % large // small
+            return f"{whole // large:,} {name}" + (f" {rest} {lesser}" if rest else "")
+    raise AssertionError("every length of time is below infinity")
+
+
 def moment(value_ns: float | None) -> str:
     """Return a time since the start in seconds with one decimal, so that moments line up with the plots'
     axes.
@@ -46,6 +65,14 @@ def moment(value_ns: float | None) -> str:
 def size(value_bytes: float | None) -> str:
     """Return bytes in binary units (block sizes, footprints)."""
     return ABSENT if value_bytes is None else _scaled(value_bytes, 1024, _BINARY)
+
+
+def block(value_bytes: float | None) -> str:
+    """Return the size of an I/O: as `size`, without decimals that say nothing (`8 KiB`, `4.5 KiB`)."""
+    if value_bytes is None:
+        return ABSENT
+    number, unit = size(value_bytes).split(" ")
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}"
 
 
 def capacity(value_bytes: float | None) -> str:

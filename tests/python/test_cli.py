@@ -342,7 +342,7 @@ def test_a_defect_is_one_message_with_a_status_of_its_own_and_a_traceback_on_req
     def fail(_: object) -> None:
         raise ZeroDivisionError("division by zero")
 
-    monkeypatch.setattr("testdrive.metrics.summarize", fail)
+    monkeypatch.setattr("testdrive.metrics.summary.summarize_scan", fail)
     assert main(["inspect", str(run_recording)]) == 70
     message = "error: ZeroDivisionError: division by zero; this is a defect of testdrive"
     assert capsys.readouterr().err.startswith(message)

@@ -10,6 +10,7 @@ import ibis
 
 from testdrive.manifest import TRIM
 from testdrive.metrics.scans.cells import CELL_NS, SECOND_NS, Cells, scan_cells
+from testdrive.metrics.scans.depths import Depths, depths
 from testdrive.metrics.scans.distribution import (
     QUANTILES,
     RELATIVE_ERROR_MAX,
@@ -238,6 +239,11 @@ class Scan:
         return self.execute(
             rows.group_by("stream").aggregate(ios=rows.count(), bytes=rows.length_bytes.sum())
         )
+
+    @cached_property
+    def depths(self) -> Depths:
+        """How many I/Os are outstanding and for how long, of the sample."""
+        return depths(self.sample)
 
     @cached_property
     def sample(self) -> Sample:

@@ -3,6 +3,9 @@
 const FIGURES = {
   latency: latencyFigure, offsets: offsetsFigure, "io-weighted": ioWeightedFigure,
   "latency-weighted": latencyWeightedFigure, lateness: latenessFigure,
+  rates: ratesFigure, mix: mixFigure, sizes: sizesFigure, places: placesFigure, hot: hotFigure, growth: growthFigure,
+  arrivals: arrivalsFigure, "in-flight": inFlightFigure, "statement-latency": statementLatencyFigure,
+  "opcode-latency": opcodeLatencyFigure, "trim-streams": trimStreamsFigure,
 };
 const choices = {};
 let pageData = null;
@@ -16,7 +19,10 @@ async function draw(element) {
   const { traces, layout } = FIGURES[element.dataset.plot](pageData, element, choices);
   await Plotly.react(element, traces, layout, plotConfig(element.dataset.file));
   if (!element.dataset.drawn) {
-    element.on("plotly_relayout", (change) => follow(element, change));
+    element.on("plotly_relayout", (change) => {
+      if (element.dataset.plot === "places") refinePlaces(element, change);
+      follow(element, change);
+    });
     element.dataset.drawn = "true";
   }
 }
@@ -29,19 +35,30 @@ async function drawAll(chosen = plots()) {
   }
 }
 
-// A zoom in time on one drive is made on all, so that the same scales stay the same.
+// Plots with the same axis of time: all of a report's, and those of a statement that say so.
+function timeGroup(element) {
+  return element.dataset.time || (["latency", "offsets"].includes(element.dataset.plot) ? "report" : null);
+}
+
+const FOLLOWED_UP = ["latency", "statement-latency"];
+
+// A zoom in time on one plot is made on all, so that the same scales stay the same.
 async function follow(source, change) {
-  if (following || !["latency", "offsets"].includes(source.dataset.plot)) return;
+  const group = timeGroup(source);
+  if (following || group === null) return;
   const keys = Object.keys(change);
-  if (!keys.some((key) => key.startsWith("xaxis") || (key.startsWith("yaxis.") && source.dataset.plot === "latency"))) return;
+  const upwards = FOLLOWED_UP.includes(source.dataset.plot);
+  if (!keys.some((key) => key.startsWith("xaxis") || (key.startsWith("yaxis.") && upwards))) return;
   following = true;
   try {
-    const time = { "xaxis.range": source.layout.xaxis.range.slice() };
+    const reset = keys.includes("xaxis.autorange") && source.dataset.plot === "places";
+    const range = reset ? placesRange(subjectOf(pageData, source)).x : source.layout.xaxis.range.slice();
+    const time = { "xaxis.range": range };
     const both = { ...time, "yaxis.range": source.layout.yaxis.range.slice() };
     for (const element of plots()) {
-      if (element === source || !element.dataset.drawn) continue;
-      if (element.dataset.plot === "latency" && source.dataset.plot === "latency") await Plotly.relayout(element, both);
-      else if (["latency", "offsets"].includes(element.dataset.plot)) await Plotly.relayout(element, time);
+      if (element === source || !element.dataset.drawn || timeGroup(element) !== group) continue;
+      if (upwards && element.dataset.plot === source.dataset.plot) await Plotly.relayout(element, both);
+      else await Plotly.relayout(element, time);
     }
   } finally {
     following = false;
@@ -63,7 +80,7 @@ function listenToChoices() {
 // As the style sheet has it for paper, which is not in force yet when the plots are drawn for it.
 function paperHeight(element) {
   if (element.dataset.plot === "latency") return element.classList.contains("with-trims") ? 432 : 256;
-  return element.dataset.plot === "offsets" ? 224 : 288;
+  return { offsets: 224, rates: 340, mix: 230, places: 300, growth: 250, "statement-latency": 250, "trim-streams": 150 }[element.dataset.plot] || 288;
 }
 
 function listenToPrinting() {

@@ -172,6 +172,8 @@ def test_trim_bursts_with_their_interval_and_streams():
         "bytes_p50": 40 << 20,
         "length_ns_p50": 400_000_000,
         "interval_ns_p50": 30 * SECOND_NS,
+        "interval_ns_min": 30 * SECOND_NS,
+        "interval_ns_max": 30 * SECOND_NS,
         "interval_cv": 0.0,
         "first_ns": 10 * SECOND_NS,
     }
