@@ -102,6 +102,25 @@ fn a_signal_closes_the_recording_and_leaves_with_5() {
 }
 
 #[test]
+fn a_refused_job_leaves_no_file_that_it_made_and_keeps_any_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, uri, output) = file_and_output(folder.path(), 1 << 20);
+    let too_large = synthetic(&uri, &output, json!({"ios": 1, "block_bytes": 1 << 30}));
+    fs::create_dir(folder.path().join("taken.rec")).unwrap();
+    let taken = synthetic(&uri, &folder.path().join("taken.rec"), json!({"ios": 1}));
+    for job in [&too_large, &taken] {
+        let (error, status) = Engine::start(job).end();
+        assert_eq!((error["event"].as_str(), status), (Some("error"), 2), "{error}");
+        assert!(!path.exists(), "{error}");
+    }
+    assert_eq!(Engine::start(&synthetic(&uri, &output, json!({"ios": 1}))).end().1, 0);
+    assert_eq!(fs::metadata(&path).unwrap().len(), 1 << 20);
+    // It was there before this job, which is refused as the one before.
+    assert_eq!(Engine::start(&taken).end().1, 2);
+    assert!(path.exists());
+}
+
+#[test]
 fn an_engine_whose_caller_is_gone_stops_by_itself() {
     let folder = tempfile::tempdir().unwrap();
     let (_, uri, output) = file_and_output(folder.path(), 1 << 20);

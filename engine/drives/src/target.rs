@@ -2,6 +2,7 @@
 
 use crate::device::Device;
 use crate::guard::{open_for_run, GuardedTarget, OpenRequest};
+use crate::made_file::MadeFile;
 use crate::refusal::Refusal;
 use crate::sim::SimDrive;
 use crate::uri::{DriveKind, DriveUri, IoEngine};
@@ -29,6 +30,8 @@ pub enum Target {
         engine: IoEngine,
         /// What makes figures from it less valid than they look.
         warnings: Vec<Warning>,
+        /// The file, where it was made just now and no run has made use of it yet.
+        made: Option<MadeFile>,
     },
 }
 
@@ -48,6 +51,7 @@ pub enum TargetError {
 
 impl Target {
     /// Opens a drive; the guard decides whether it may be written. `output` is where the recording will be: never on this drive.
+    /// A file that is made for it goes with the target, unless [`Target::keep_file`] is called.
     ///
     /// # Errors
     /// When the URI is wrong, the guard refuses, or the system does.
@@ -65,10 +69,23 @@ impl Target {
                     .map_err(|error| TargetError::Usage(format!("{uri}: {error}")))?;
                 Ok(Target::Sim(Box::new(SimDrive::new(uri, model))))
             }
-            DriveKind::Block { .. } | DriveKind::File { .. } => {
+            DriveKind::Block { .. } => {
                 let request = OpenRequest { uri: &parsed, access, consent, output };
-                Ok(device_target(open_for_run(&request)?, parsed.engine))
+                Ok(device_target(open_for_run(&request)?, parsed.engine, None))
             }
+            DriveKind::File { path, .. } => {
+                let request = OpenRequest { uri: &parsed, access, consent, output };
+                let guarded = open_for_run(&request)?;
+                let made = guarded.created.then(|| MadeFile::new(path, &guarded.device.file).ok()).flatten();
+                Ok(device_target(guarded, parsed.engine, made))
+            }
+        }
+    }
+
+    /// Keeps the file that was made for this target, if one was: the run begins.
+    pub fn keep_file(&mut self) {
+        if let Target::Device { made, .. } = self {
+            made.take().into_iter().for_each(MadeFile::keep);
         }
     }
 
@@ -133,7 +150,7 @@ fn model_of(name: &str, settings: &BTreeMap<String, String>) -> Result<Model, St
 }
 
 /// Chooses the path to a device: io_uring unless another was asked for or the host forbids it, which is said.
-fn device_target(guarded: GuardedTarget, asked: Option<IoEngine>) -> Target {
+fn device_target(guarded: GuardedTarget, asked: Option<IoEngine>, made: Option<MadeFile>) -> Target {
     let GuardedTarget { mut device, direct, mut warnings, .. } = guarded;
     let engine = match asked {
         Some(engine) => engine,
@@ -156,7 +173,7 @@ fn device_target(guarded: GuardedTarget, asked: Option<IoEngine>) -> Target {
         IoEngine::Sync => "sync".into(),
     };
     device.identity.settings.insert("direct".into(), Value::Bool(direct));
-    Target::Device { device, engine, warnings }
+    Target::Device { device, engine, warnings, made }
 }
 
 impl From<Refusal> for TargetError {

@@ -80,6 +80,8 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
         true => Some(RecordingWriter::create(&job.output, manifest.clone(), limits(job, submitters))?),
         false => None,
     };
+    // Up to here the job could be refused, and the file that was made for it would go again.
+    target.keep_file();
     let output = job.output.display().to_string();
     let phases = job.phases.iter().map(PhaseName::of).collect();
     tell(Event::Started { output, drive: target.identity().clone(), phases });
