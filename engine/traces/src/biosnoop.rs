@@ -10,6 +10,7 @@
 mod line;
 
 use crate::format::{Carries, Decoded, Events};
+use crate::rows::cells::check_end;
 use crate::rows::{Bad, Block, Gather, LineParser, TextFormat};
 use crate::Options;
 use line::Line;
@@ -92,6 +93,7 @@ impl LineParser for Parser {
             opcode,
             flags,
         };
+        check_end(record.offset_bytes, record.length_bytes)?;
         block.push(gather, volume, record);
         Ok(())
     }

@@ -116,6 +116,9 @@ fn a_cut_line_is_counted_and_damage_is_an_error_at_its_line() {
     assert!(has_warning(&decoded, "truncated"));
     let message = decode(&PYTHON.replace("13092432   8192", "13092432   xx")).err().unwrap().to_string();
     assert!(message.contains("line 3: BYTES is 'xx'"), "{message}");
+    let message =
+        decode(&PYTHON.replace("8192      0.61", "9223372036854775807 0.61")).err().unwrap().to_string();
+    assert!(message.contains("line 3: the I/O would end 9223372036854775807 bytes after"), "{message}");
     let message = decode("time,op\n1,R\n").err().unwrap().to_string();
     assert!(message.contains("line 1: "), "{message}");
     assert!(matches!(decode(""), Err(TraceError::Empty { .. })));
