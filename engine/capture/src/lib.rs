@@ -13,6 +13,7 @@ mod instance;
 mod layout;
 mod merge;
 mod page;
+mod politeness;
 mod prepared;
 mod progress;
 mod recorder;

@@ -12,6 +12,15 @@ use testdrive_traces::BlockEvent;
 /// this old; one that is later still comes out of its turn.
 const PATIENCE_NS: i64 = 20_000_000;
 
+/// What was read at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Filled {
+    /// Pages of all CPUs.
+    pub pages: usize,
+    /// How full the fullest CPU's buffer was, from 0 to 1.
+    pub fullest_share: f64,
+}
+
 /// All CPUs of an instance.
 pub struct Merge<S> {
     streams: Vec<CpuStream<S>>,
@@ -67,16 +76,18 @@ impl<S: PageSource> Merge<S> {
         self.late_events
     }
 
-    /// Reads what the kernel has, and says how many pages that was. `now_ns` is a time before the call.
+    /// Reads what the kernel has. `now_ns` is a time before the call.
     ///
     /// # Errors
     /// When the system refuses.
-    pub fn fill(&mut self, now_ns: i64) -> io::Result<usize> {
-        let mut pages = 0;
+    pub fn fill(&mut self, now_ns: i64) -> io::Result<Filled> {
+        let mut filled = Filled::default();
         for stream in &mut self.streams {
-            pages += stream.fill(now_ns, self.pages_max, &self.layout, &mut self.pool, &mut self.noted)?;
+            let pages = stream.fill(now_ns, self.pages_max, &self.layout, &mut self.pool, &mut self.noted)?;
+            filled.pages += pages;
+            filled.fullest_share = filled.fullest_share.max(pages as f64 / self.pages_max as f64);
         }
-        Ok(pages)
+        Ok(filled)
     }
 
     /// Hands out the events that no earlier one can follow.

@@ -1,6 +1,7 @@
 //! A device's recording, written by a thread of its own: the thread that reads the kernel's buffers waits for no disk.
 
 use crate::error::CaptureError;
+use crate::politeness::Politeness;
 use crossbeam_channel::{bounded, Receiver, RecvTimeoutError, Sender};
 use std::error::Error;
 use std::path::Path;
@@ -88,7 +89,9 @@ impl Recorder {
 
 fn write_all(mut writer: RecordingWriter, rows: &Receiver<Vec<IoRecord>>, state: &RecorderState) -> Recorded {
     let full = writer.disk_full_flag();
+    let mut politeness = Politeness::of_this_thread();
     loop {
+        politeness.adapt(rows.len() as f64 / WAITING_MAX as f64);
         let written = match rows.recv_timeout(LOOK_EVERY) {
             Ok(rows) => writer.append(&rows).and_then(|()| writer.rotate_if_old()),
             Err(RecvTimeoutError::Timeout) => writer.rotate_if_old(),

@@ -2,6 +2,8 @@
 
 use crate::ending::{self, Facts};
 use crate::error::CaptureError;
+use crate::merge::Filled;
+use crate::politeness::Politeness;
 use crate::prepared::{monotonic_ns, Prepared};
 use crate::progress::{Event, Meters};
 use crate::recorder::{Recorder, RowSender};
@@ -44,6 +46,7 @@ pub(crate) struct Watch<'a> {
     router: Router,
     meters: Meters,
     assemblers: Vec<Assembler<'a>>,
+    politeness: Politeness,
     start_ns: i64,
     events_lost: u64,
 }
@@ -99,6 +102,7 @@ impl<'a> Watch<'a> {
             router: Router::new(setting.targets),
             meters: Meters::new(setting.targets, counted, start_ns),
             assemblers,
+            politeness: Politeness::of_this_thread(),
             start_ns,
             events_lost: 0,
         })
@@ -161,7 +165,8 @@ impl<'a> Watch<'a> {
     /// Reads the buffers once, and now and then tells how far it is.
     fn round(&mut self, tell: &mut dyn FnMut(Event)) -> Result<(), Outcome> {
         let now_ns = monotonic_ns();
-        self.fill(now_ns)?;
+        let filled = self.fill(now_ns)?;
+        self.politeness.adapt(filled.fullest_share);
         self.pass_on(false)?;
         if now_ns - self.meters.told_ns() >= TELL_EVERY_NS {
             for assembler in &mut self.assemblers {
@@ -179,8 +184,8 @@ impl<'a> Watch<'a> {
         Event::Progress(self.meters.progress(now_ns, planned_ns, self.events_lost, bytes))
     }
 
-    /// Reads what the kernel has; how many pages that was.
-    fn fill(&mut self, now_ns: i64) -> Result<usize, Outcome> {
+    /// Reads what the kernel has.
+    fn fill(&mut self, now_ns: i64) -> Result<Filled, Outcome> {
         self.prepared.merge.fill(now_ns).map_err(|error| Outcome {
             status: Status::Failed,
             reason: Some(format!("the kernel's buffers could not be read: {error}")),
@@ -211,6 +216,7 @@ impl<'a> Watch<'a> {
         // An instance that cannot be stopped is removed all the same.
         let _ = self.prepared.instance.stop();
         let end_ns = monotonic_ns();
+        self.politeness.end();
         if let Err(error) = self.drain() {
             if outcome.status != Status::Failed {
                 outcome = error;
@@ -253,7 +259,7 @@ impl<'a> Watch<'a> {
 
     /// Takes what is left once the kernel writes no more.
     fn drain(&mut self) -> Result<(), Outcome> {
-        while self.fill(monotonic_ns())? > 0 {
+        while self.fill(monotonic_ns())?.pages > 0 {
             self.pass_on(false)?;
         }
         self.pass_on(true)
