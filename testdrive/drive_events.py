@@ -6,6 +6,7 @@ Only drives that tell what they are busy with leave one, so far the modelled one
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
@@ -50,7 +51,9 @@ def drive_events(recording: Recording) -> list[DriveEvent]:
     if recording.manifest.drive_events is None:
         return []
     spans = recording.measured_spans()
-    return [part for event in _lines(path) for part in _measured(event, spans)]
+    # What a crash left behind the lines that the manifest knows may be the part of one.
+    lines = islice(_lines(path), recording.manifest.drive_events.events)
+    return [part for event in lines for part in _measured(event, spans)]
 
 
 def _lines(path: Path) -> Iterator[DriveEvent]:

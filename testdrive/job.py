@@ -100,6 +100,7 @@ class Job(_Part):
     io_timeout_s: PositiveFloat | None = None
     segment_s: PositiveFloat | None = None
     on_error: Literal["stop", "continue"] | None = None
+    save_state: Path | None = None
     phases: list[Phase] = Field(min_length=1)
 
     def to_json_object(self) -> dict[str, Any]:

@@ -34,6 +34,7 @@ class RunOptions:
     erase_signatures: bool = False
     io_timeout_s: float | None = None
     on_error: Literal["stop", "continue"] | None = None
+    save_state: Path | None = None
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Result:
     summary: dict[str, Any] | None = None
     verdict: Verdict = field(default_factory=lambda: Verdict("none", []))
     error: TestdriveError | None = None
+    saved_state: Path | None = None
 
     def to_json_object(self, metrics: Sequence[str]) -> dict[str, Any]:
         """As ``--json`` prints it, with the metrics of these names."""
@@ -53,6 +55,7 @@ class Result:
             "recording": str(self.target.recording) if self.summary is not None else None,
             "status": (summary.get("recording") or {}).get("status"),
             "error": str(self.error) if self.error else None,
+            "saved_state": str(self.saved_state) if self.saved_state is not None else None,
             "metrics": {name: metric_at(summary, name) for name in metrics},
             "verdict": self.verdict.to_json_object(),
         }
@@ -76,6 +79,7 @@ def run_one(bound: BoundPlan, target: Target, options: RunOptions, show: Show) -
         output=target.recording,
         io_timeout_s=options.io_timeout_s,
         on_error=options.on_error,
+        save_state=options.save_state,
         phases=bound.phases,
     )
     result = Result(target)
@@ -83,6 +87,7 @@ def run_one(bound: BoundPlan, target: Target, options: RunOptions, show: Show) -
     try:
         with show(target.uri.partition("?")[0]) as display:
             run_job(job, display)
+        result.saved_state = options.save_state
     except TestdriveError as error:
         result.error = error
     if target.recording.exists():

@@ -55,6 +55,15 @@ IoTimeout = Annotated[
         show_default=False,
     ),
 ]
+SaveState = Annotated[
+    Path | None,
+    typer.Option(
+        "--save-state",
+        metavar="FILE",
+        help="Save the state of a modelled drive at the end, for sim:NAME?state=FILE to go on from.",
+        show_default=False,
+    ),
+]
 CompareAfterwards = Annotated[
     bool,
     typer.Option(

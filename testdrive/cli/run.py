@@ -29,6 +29,7 @@ def run(
     erase_signatures: shared.EraseSignatures = False,
     io_timeout: shared.IoTimeout = None,
     on_error: shared.OnError = shared.OnErrorChoice.stop,
+    save_state: shared.SaveState = None,
     compare: shared.CompareAfterwards = True,
     as_json: shared.AsJson = False,
 ) -> int:
@@ -44,6 +45,7 @@ def run(
         erase_signatures=erase_signatures,
         io_timeout=io_timeout,
         keep_on=on_error is shared.OnErrorChoice.continue_,
+        save_state=save_state,
         compare=compare,
         as_json=as_json,
     )

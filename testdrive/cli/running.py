@@ -28,6 +28,7 @@ class Request:
     erase_signatures: bool
     io_timeout: str | None
     keep_on: bool
+    save_state: Path | None
     compare: bool
     as_json: bool
 
@@ -44,7 +45,10 @@ def carry_out(bound: BoundPlan, request: Request) -> int:
         erase_signatures=request.erase_signatures,
         io_timeout_s=None if request.io_timeout is None else duration_ns(request.io_timeout) / 1e9,
         on_error="continue" if request.keep_on else "stop",
+        save_state=request.save_state,
     )
+    if request.save_state is not None and len(request.drives) > 1:
+        raise UsageError(f"--save-state {request.save_state} is of one drive; give one --drive")
     targets = _targets(bound, request)
     results = run_on(bound, targets, options, show_on_stderr)
     return _conclude(bound, results, request)
@@ -105,6 +109,8 @@ def _print(results: Sequence[Result], page: Path | None) -> None:
         for outcome in result.verdict.outcomes:
             console.print(tables.outcome_line(outcome))
         console.print(f"recording: {result.target.recording}", soft_wrap=True)
+        if result.saved_state is not None:
+            console.print(f"state: {result.saved_state}", soft_wrap=True)
     if page is not None:
         console.print(f"comparison: {page}", soft_wrap=True)
     elif recorded:

@@ -2,7 +2,10 @@
 
 use crate::buffers::WriteData;
 use crate::drive::{Drive, SubmitError, Wait};
+use crate::sim_state::{restore_state, save_state, SimStateError};
+use serde_json::{Map, Value};
 use std::io;
+use std::path::Path;
 use testdrive_core::{Command, Completion, Opcode};
 use testdrive_recording::{DriveCounters, DriveEvent, DriveEvents, DriveIdentity, DroppedDriveEvents};
 use testdrive_simulator::{Model, SimulatedDrive};
@@ -11,6 +14,9 @@ use testdrive_simulator::{Model, SimulatedDrive};
 pub struct SimDrive {
     identity: DriveIdentity,
     simulated: SimulatedDrive,
+    /// The model's own time at the beginning of this run, which is not its first where its state was restored.
+    origin_ns: i64,
+    /// From the beginning of this run.
     now_ns: i64,
     queued: Vec<(u32, Command)>,
 }
@@ -18,24 +24,33 @@ pub struct SimDrive {
 impl SimDrive {
     /// A new drive of this model, at time 0.
     pub fn new(uri: &str, model: Model) -> SimDrive {
-        let parameters = model.parameters();
-        let settings = match serde_json::to_value(parameters) {
-            Ok(serde_json::Value::Object(settings)) => settings,
-            other => unreachable!("a model's parameters are a JSON object, not {other:?}"),
-        };
-        let identity = DriveIdentity {
-            uri: uri.into(),
-            path: "sim".into(),
-            model: model.name().into(),
-            serial: String::new(),
-            firmware: String::new(),
-            capacity_bytes: parameters.capacity_bytes,
-            logical_block_bytes: parameters.logical_block_bytes,
-            physical_block_bytes: parameters.indirection_unit_bytes,
-            modelled: true,
-            settings,
-        };
-        SimDrive { identity, simulated: SimulatedDrive::new(model), now_ns: 0, queued: Vec::new() }
+        let identity = identity_of(uri, &model);
+        SimDrive {
+            identity,
+            simulated: SimulatedDrive::new(model),
+            origin_ns: 0,
+            now_ns: 0,
+            queued: Vec::new(),
+        }
+    }
+
+    /// The drive of this model whose state is in a file: it goes on where it was saved, and that is time 0.
+    ///
+    /// # Errors
+    /// When the file is no state of this drive.
+    pub fn restored(uri: &str, model: &Model, path: &Path) -> Result<SimDrive, SimStateError> {
+        let (simulated, origin_ns) = restore_state(model, path)?;
+        let mut identity = identity_of(uri, model);
+        identity.settings.insert("restored_from".into(), path.display().to_string().into());
+        Ok(SimDrive { identity, simulated, origin_ns, now_ns: 0, queued: Vec::new() })
+    }
+
+    /// Saves the drive as it is now.
+    ///
+    /// # Errors
+    /// When the system refuses, or commands are in flight.
+    pub fn save(&self, path: &Path) -> Result<(), SimStateError> {
+        save_state(&self.simulated, self.model_now_ns(), path)
     }
 
     /// What writes carry from now on: a model that compresses stores less of it.
@@ -52,10 +67,36 @@ impl SimDrive {
         &self.simulated
     }
 
+    /// Now, on the model's own clock.
+    fn model_now_ns(&self) -> i64 {
+        self.origin_ns + self.now_ns
+    }
+
     fn take_completed(&mut self, completions: &mut Vec<Completion>) {
-        while let Some(completion) = self.simulated.pop_completed(self.now_ns) {
-            completions.push(completion);
+        while let Some(completion) = self.simulated.pop_completed(self.model_now_ns()) {
+            let complete_ns = completion.complete_ns - self.origin_ns;
+            completions.push(Completion { complete_ns, ..completion });
         }
+    }
+}
+
+fn identity_of(uri: &str, model: &Model) -> DriveIdentity {
+    let parameters = model.parameters();
+    let settings: Map<String, Value> = match serde_json::to_value(parameters) {
+        Ok(Value::Object(settings)) => settings,
+        other => unreachable!("a model's parameters are a JSON object, not {other:?}"),
+    };
+    DriveIdentity {
+        uri: uri.into(),
+        path: "sim".into(),
+        model: model.name().into(),
+        serial: String::new(),
+        firmware: String::new(),
+        capacity_bytes: parameters.capacity_bytes,
+        logical_block_bytes: parameters.logical_block_bytes,
+        physical_block_bytes: parameters.indirection_unit_bytes,
+        modelled: true,
+        settings,
     }
 }
 
@@ -70,6 +111,10 @@ impl Drive for SimDrive {
 
     fn now_ns(&self) -> i64 {
         self.now_ns
+    }
+
+    fn is_gone(&self) -> bool {
+        self.simulated.is_gone()
     }
 
     fn counters(&self) -> Option<DriveCounters> {
@@ -87,11 +132,13 @@ impl Drive for SimDrive {
     }
 
     fn take_events(&mut self) -> Option<DriveEvents> {
-        let (events, dropped) = self.simulated.take_events(self.now_ns);
+        let now_ns = self.model_now_ns();
+        self.simulated.advance(now_ns);
+        let (events, dropped) = self.simulated.take_events(now_ns);
         let events = events.into_iter().map(|event| DriveEvent {
             kind: event.kind.name().into(),
-            start_ns: event.start_ns,
-            end_ns: event.end_ns,
+            start_ns: event.start_ns - self.origin_ns,
+            end_ns: event.end_ns - self.origin_ns,
             busy_ns: event.busy_ns,
             amount: event.amount,
             unit: event.kind.unit().into(),
@@ -112,8 +159,9 @@ impl Drive for SimDrive {
     }
 
     fn kick(&mut self) -> io::Result<()> {
+        let now_ns = self.model_now_ns();
         for (slot, command) in self.queued.drain(..) {
-            self.simulated.submit(self.now_ns, slot, &command);
+            self.simulated.submit(now_ns, slot, &command);
         }
         Ok(())
     }
@@ -123,13 +171,14 @@ impl Drive for SimDrive {
         self.take_completed(completions);
         let (Wait::Until(deadline_ns) | Wait::Asleep(deadline_ns)) = wait else { return Ok(()) };
         while completions.len() == before {
-            match self.simulated.next_completion_ns() {
+            match self.simulated.next_completion_ns().map(|next_ns| next_ns - self.origin_ns) {
                 Some(next_ns) if next_ns <= deadline_ns => {
                     self.now_ns = self.now_ns.max(next_ns);
                     self.take_completed(completions);
                 }
                 _ => {
                     self.now_ns = self.now_ns.max(deadline_ns);
+                    self.simulated.advance(self.model_now_ns());
                     return Ok(());
                 }
             }

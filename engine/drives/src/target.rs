@@ -5,6 +5,7 @@ use crate::guard::{open_for_run, GuardedTarget, OpenRequest};
 use crate::made_file::MadeFile;
 use crate::refusal::Refusal;
 use crate::sim::SimDrive;
+use crate::sim_state::check_state_path;
 use crate::uri::{DriveKind, DriveUri, IoEngine};
 use crate::uring::UringDrive;
 use serde_json::Value;
@@ -64,10 +65,16 @@ impl Target {
         let parsed = DriveUri::parse(uri).map_err(|error| TargetError::Usage(error.to_string()))?;
         match &parsed.kind {
             DriveKind::Null { size_bytes } => Ok(Target::Null(null_identity(uri, *size_bytes))),
-            DriveKind::Sim { name, settings } => {
-                let model = model_of(name, settings)
-                    .map_err(|error| TargetError::Usage(format!("{uri}: {error}")))?;
-                Ok(Target::Sim(Box::new(SimDrive::new(uri, model))))
+            DriveKind::Sim { name, settings, state } => {
+                let wrong = |error: String| TargetError::Usage(format!("{uri}: {error}"));
+                let model = model_of(name, settings).map_err(wrong)?;
+                let drive = match state {
+                    Some(path) => {
+                        SimDrive::restored(uri, &model, path).map_err(|error| wrong(error.to_string()))?
+                    }
+                    None => SimDrive::new(uri, model),
+                };
+                Ok(Target::Sim(Box::new(drive)))
             }
             DriveKind::Block { .. } => {
                 let request = OpenRequest { uri: &parsed, access, consent, output };
@@ -112,6 +119,32 @@ impl Target {
             Target::Sim(drive) => crate::Drive::take_events(&mut **drive),
             Target::Null(_) | Target::Device { .. } => None,
         }
+    }
+
+    /// Saves the drive's state in a file, to go on from it in another run.
+    ///
+    /// # Errors
+    /// When the drive is none whose state can be had, or the system refuses.
+    pub fn save_state(&self, path: &Path) -> Result<(), TargetError> {
+        match self {
+            Target::Sim(drive) => drive.save(path).map_err(|error| TargetError::Drive(error.to_string())),
+            Target::Null(_) | Target::Device { .. } => Err(TargetError::Usage(self.has_no_state())),
+        }
+    }
+
+    /// Looks whether the drive's state could be saved in this file, before the run whose end it is to be.
+    ///
+    /// # Errors
+    /// When it could not: a mistake of usage.
+    pub fn check_state_path(&self, path: &Path) -> Result<(), TargetError> {
+        match self {
+            Target::Sim(_) => check_state_path(path).map_err(|error| TargetError::Usage(error.to_string())),
+            Target::Null(_) | Target::Device { .. } => Err(TargetError::Usage(self.has_no_state())),
+        }
+    }
+
+    fn has_no_state(&self) -> String {
+        format!("{} has no state that could be saved: only modelled drives (sim:) have", self.identity().uri)
     }
 
     /// The opcodes that its path cannot issue.

@@ -37,6 +37,8 @@ pub enum DriveKind {
         name: String,
         /// What differs from the model's own parameters; the model checks keys and values.
         settings: BTreeMap<String, String>,
+        /// The file of the state that it goes on from.
+        state: Option<PathBuf>,
     },
     /// Completes at once.
     Null {
@@ -118,7 +120,8 @@ impl DriveUri {
             options.finish("size=4GiB, engine=sync or engine=io_uring")?;
             DriveKind::File { path: path.into(), size_bytes }
         } else if let Some(name) = place.strip_prefix("sim:").filter(|name| !name.is_empty()) {
-            DriveKind::Sim { name: name.into(), settings: options.pairs }
+            let state = options.pairs.remove("state").map(PathBuf::from);
+            DriveKind::Sim { name: name.into(), settings: options.pairs, state }
         } else if place == "null:" {
             let size_bytes = options.size_bytes()?.unwrap_or(NULL_SIZE_BYTES);
             options.finish("size=1TiB")?;
@@ -228,7 +231,11 @@ mod tests {
         let settings = BTreeMap::from([("capacity".to_string(), "16GiB".to_string())]);
         assert_eq!(
             kind("sim:trim-storm?capacity=16GiB"),
-            DriveKind::Sim { name: "trim-storm".into(), settings }
+            DriveKind::Sim { name: "trim-storm".into(), settings: settings.clone(), state: None }
+        );
+        assert_eq!(
+            kind("sim:trim-storm?state=a b/x.state&capacity=16GiB"),
+            DriveKind::Sim { name: "trim-storm".into(), settings, state: Some("a b/x.state".into()) }
         );
         assert_eq!(kind("null:"), DriveKind::Null { size_bytes: 1 << 40 });
         assert_eq!(kind("null:?size=2TB"), DriveKind::Null { size_bytes: 2_000_000_000_000 });

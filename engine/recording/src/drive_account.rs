@@ -2,7 +2,7 @@
 
 use crate::error::RecordingError;
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
@@ -89,7 +89,7 @@ pub struct DriveEvents {
 }
 
 /// What the manifest says of the file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriveEventsSummary {
     /// Lines of the file.
     pub events: u64,
@@ -98,10 +98,14 @@ pub struct DriveEventsSummary {
 }
 
 impl DriveEvents {
-    /// Writes the file, one event a line.
-    pub(crate) fn write(&self, directory: &Path) -> Result<DriveEventsSummary, RecordingError> {
+    /// Adds the events to the file of a recording that is being written, one a line, and to what its manifest says of them: lines
+    /// beyond that count, which a crash may leave, are not of the recording.
+    ///
+    /// # Errors
+    /// When the system refuses.
+    pub fn append(&self, directory: &Path, summary: &mut DriveEventsSummary) -> Result<(), RecordingError> {
         let path = directory.join(EVENTS_NAME);
-        let written = File::create(&path).and_then(|file| {
+        let written = OpenOptions::new().create(true).append(true).open(&path).and_then(|file| {
             let mut writer = BufWriter::new(file);
             for event in &self.events {
                 serde_json::to_writer(&mut writer, event)?;
@@ -110,6 +114,17 @@ impl DriveEvents {
             writer.into_inner().map_err(std::io::IntoInnerError::into_error)?.sync_all()
         });
         written.map_err(RecordingError::io("write", &path))?;
-        Ok(DriveEventsSummary { events: self.events.len() as u64, dropped: self.dropped.clone() })
+        summary.events += self.events.len() as u64;
+        for lost in &self.dropped {
+            match summary.dropped.iter_mut().find(|known| known.kind == lost.kind) {
+                Some(known) => {
+                    known.events += lost.events;
+                    known.busy_ns += lost.busy_ns;
+                    known.amount += lost.amount;
+                }
+                None => summary.dropped.push(lost.clone()),
+            }
+        }
+        Ok(())
     }
 }

@@ -1,6 +1,5 @@
 //! Writes a recording: rows into rotating segments, and a manifest that is true at every moment.
 
-use crate::drive_account::DriveEvents;
 use crate::error::RecordingError;
 use crate::lock::WriterLock;
 use crate::manifest::{Counts, Manifest, Status};
@@ -49,7 +48,6 @@ pub struct RecordingWriter {
     next_segment: u32,
     closed_bytes: u64,
     span: Option<(i64, i64)>,
-    drive_events: Option<DriveEvents>,
 }
 
 impl RecordingWriter {
@@ -89,7 +87,6 @@ impl RecordingWriter {
             next_segment: 0,
             closed_bytes: 0,
             span: None,
-            drive_events: None,
         })
     }
 
@@ -101,11 +98,6 @@ impl RecordingWriter {
     /// The manifest, to be filled in until [`RecordingWriter::finish`]; `counts` are kept by the writer.
     pub fn manifest_mut(&mut self) -> &mut Manifest {
         &mut self.manifest
-    }
-
-    /// Gives the recording what the drive logged of itself, to be written with the end of it.
-    pub fn set_drive_events(&mut self, events: DriveEvents) {
-        self.drive_events = Some(events);
     }
 
     /// Rows written so far.
@@ -164,7 +156,9 @@ impl RecordingWriter {
         let closed = self.close_segment().and_then(|()| self.wait_for_closing());
         self.manifest.status = status;
         self.manifest.status_reason = reason;
-        if closed.is_err() {
+        if let Err(error) = &closed {
+            self.manifest.status = Status::Failed;
+            self.manifest.status_reason.get_or_insert_with(|| error.to_string());
             self.recount();
         }
         if self.reserve.spent_flag().load(Ordering::Acquire) && status == Status::Complete {
@@ -172,22 +166,9 @@ impl RecordingWriter {
             self.manifest.status_reason.get_or_insert_with(|| "the disk under the recording is full".into());
         }
         self.reserve.release();
-        // The disk that was held back is free now.
-        let closed = closed.and_then(|()| self.write_drive_events());
-        if let Err(error) = &closed {
-            self.manifest.status = Status::Failed;
-            self.manifest.status_reason.get_or_insert_with(|| error.to_string());
-        }
         self.manifest.write(&self.directory)?;
         WriterLock::remove(&self.directory);
         closed.map(|()| self.manifest.clone())
-    }
-
-    fn write_drive_events(&mut self) -> Result<(), RecordingError> {
-        if let Some(events) = &self.drive_events {
-            self.manifest.drive_events = Some(events.write(&self.directory)?);
-        }
-        Ok(())
     }
 
     fn close_segment(&mut self) -> Result<(), RecordingError> {

@@ -6,7 +6,7 @@ use crate::phase::PhaseOutcome;
 use crate::plan::{measured_counts, PhasePlan};
 use serde_json::{json, Map, Value};
 use testdrive_core::{Histogram, OpcodeCounts};
-use testdrive_recording::{Manifest, Phase, PhaseCounters, PhaseKind, RecordingError};
+use testdrive_recording::{DriveEvents, Manifest, Phase, PhaseCounters, PhaseKind, RecordingError};
 
 /// What all phases came to.
 #[derive(Default)]
@@ -19,6 +19,14 @@ pub struct Totals {
     pub starved: u64,
     /// Times that a submitter waited for the recorder.
     pub recorder_waits: u64,
+}
+
+/// What the drive told of itself about a phase.
+pub struct DriveAccount {
+    /// What it counted.
+    pub counters: Option<PhaseCounters>,
+    /// What it was busy with.
+    pub events: Option<DriveEvents>,
 }
 
 /// The manifest and the totals, kept by the caller's thread.
@@ -80,7 +88,7 @@ impl<'a> Book<'a> {
         &mut self,
         plan: &PhasePlan<'_>,
         outcome: PhaseOutcome,
-        drive_counters: Option<PhaseCounters>,
+        account: DriveAccount,
         stopped: bool,
     ) -> Result<(), RecordingError> {
         let PhaseOutcome { end_ns, mut accounting, latencies, starved, recorder_waits, settings, .. } =
@@ -113,7 +121,11 @@ impl<'a> Book<'a> {
         if let Some(phase) = self.manifest.phases.last_mut() {
             phase.end_ns = end_ns;
             phase.accounting = entry;
-            phase.drive_counters = drive_counters;
+            phase.drive_counters = account.counters;
+        }
+        if let (Some(events), true) = (account.events, self.job.record) {
+            let summary = self.manifest.drive_events.get_or_insert_default();
+            events.append(&self.job.output, summary)?;
         }
         self.save()
     }

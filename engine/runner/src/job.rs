@@ -29,6 +29,9 @@ pub struct Job {
     /// What an I/O error does.
     #[serde(default)]
     pub on_error: OnError,
+    /// Where to save the state of a modelled drive once all phases are complete.
+    #[serde(default)]
+    pub save_state: Option<PathBuf>,
     /// How old a segment of the recording gets: the most that a crash can lose.
     #[serde(default = "default_segment_s")]
     pub segment_s: f64,

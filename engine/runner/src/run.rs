@@ -1,6 +1,6 @@
 //! A whole job: its inputs checked, the drive opened by the guard, the phases run, the recording closed whatever happens.
 
-use crate::book::Book;
+use crate::book::{Book, DriveAccount};
 use crate::error::RunError;
 use crate::event::{Event, PhaseName};
 use crate::inputs::{check_fit, open_sources, open_target};
@@ -19,8 +19,8 @@ use std::time::Duration;
 use testdrive_core::{Histogram, IoRecord};
 use testdrive_drives::{Clock, Target};
 use testdrive_recording::{
-    Counts, DriveEvents, Manifest, PhaseCounters, Recording, RecordingError, RecordingKind, RecordingWriter,
-    Status, WriterLimits,
+    Counts, Manifest, PhaseCounters, Recording, RecordingError, RecordingKind, RecordingWriter, Status,
+    WriterLimits,
 };
 
 /// What one submitter's queue of rows comes to on the disk, at most.
@@ -61,6 +61,9 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     for (phase, source) in job.phases.iter().zip(&sources) {
         check_fit(phase, source.as_ref(), &target)?;
     }
+    if let Some(path) = &job.save_state {
+        target.check_state_path(path)?;
+    }
     let modelled = target.identity().modelled;
     let clock = if modelled { Clock::uncalibrated() } else { Clock::start() };
     let mut manifest = Manifest::new(RecordingKind::Run, if modelled { "virtual" } else { clock.source() });
@@ -95,7 +98,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
         let recorder = writer.map(|writer| scope.spawn(move || record(writer, consumers, live, stop)));
         let ran = run_phases(&plans, &mut target, producers, &surroundings, &mut book, tell);
         let recorded = recorder.map(|recorder| recorder.join().expect("the recorder panicked"));
-        close(ran, recorded, book, target.take_events(), &surroundings, tell)
+        close(ran, recorded, book, &target, &surroundings, tell)
     })
 }
 
@@ -157,7 +160,9 @@ fn run_phases(
         let mut outcome = run_phase(plan, target, &mut producers, &context, &mut note_and_tell)?;
         let counters = before.zip(target.counters()).map(|(before, after)| PhaseCounters { before, after });
         let error = outcome.error.take();
-        book.end(plan, outcome, counters, stop.requested())?;
+        // Taken after each phase, so that no event is of two.
+        let account = DriveAccount { counters, events: target.take_events() };
+        book.end(plan, outcome, account, stop.requested())?;
         if let Some(error) = error {
             return Err(error);
         }
@@ -173,7 +178,7 @@ fn close(
     ran: Result<(), RunError>,
     recorded: Option<(RecordingWriter, Option<RecordingError>)>,
     mut book: Book<'_>,
-    drive_events: Option<DriveEvents>,
+    target: &Target,
     surroundings: &Surroundings<'_>,
     tell: &mut dyn FnMut(Event),
 ) -> Result<Outcome, RunError> {
@@ -182,7 +187,14 @@ fn close(
         (Ok(()), Some(reason)) => (reason.status, Some(reason.message)),
         (Ok(()), None) => (Status::Complete, None),
     };
-    let warnings = warnings::after(&book.totals);
+    let (status, reason) = match &surroundings.job.save_state {
+        Some(path) if status == Status::Complete => match target.save_state(path) {
+            Ok(()) => (status, reason),
+            Err(error) => (Status::Failed, Some(error.to_string())),
+        },
+        _ => (status, reason),
+    };
+    let warnings = warnings::after(&book.totals, surroundings.job, status);
     warnings.iter().for_each(|warning| tell(Event::Warning(warning.clone())));
     book.manifest.warnings.extend(warnings);
     let accounting = book.manifest.phases.iter().map(|phase| phase.accounting.clone()).collect();
@@ -196,12 +208,10 @@ fn close(
         ..Counts::default()
     };
     if let Some((mut writer, error)) = recorded {
-        let Manifest { drive, phases, warnings, .. } = book.manifest;
+        let Manifest { drive, phases, warnings, drive_events, .. } = book.manifest;
         let manifest = writer.manifest_mut();
         (manifest.drive, manifest.phases, manifest.warnings) = (drive, phases, warnings);
-        if let Some(events) = drive_events {
-            writer.set_drive_events(events);
-        }
+        manifest.drive_events = drive_events;
         counts = writer.finish(status, reason.clone())?.counts;
         if let Some(error) = error {
             return Err(error.into());

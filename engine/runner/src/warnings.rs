@@ -1,8 +1,9 @@
 //! What makes a run's figures less valid than they look, each with its remedy.
 
 use crate::book::Totals;
+use crate::job::Job;
 use testdrive_drives::Target;
-use testdrive_recording::{Manifest, Warning};
+use testdrive_recording::{Manifest, Status, Warning};
 
 fn warning(code: &str, message: impl Into<String>, remedy: &str) -> Warning {
     Warning { code: code.into(), message: message.into(), remedy: remedy.into() }
@@ -44,8 +45,13 @@ pub fn of_sources<'m>(sources: impl Iterator<Item = &'m Manifest>) -> Vec<Warnin
 }
 
 /// What the run itself showed.
-pub fn after(totals: &Totals) -> Vec<Warning> {
+pub fn after(totals: &Totals, job: &Job, status: Status) -> Vec<Warning> {
     let mut warnings = Vec::new();
+    if let (Some(path), true) = (&job.save_state, status != Status::Complete) {
+        let message =
+            format!("the drive's state was not saved in {}, since the run is not complete", path.display());
+        warnings.push(warning("state_not_saved", message, "run it again, with the drive made anew"));
+    }
     if totals.recorder_waits > 0 {
         let message =
             format!("the recorder was behind {} times, and submission waited for it", totals.recorder_waits);

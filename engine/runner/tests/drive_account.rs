@@ -67,7 +67,7 @@ fn zeroes() -> DriveCounters {
         nand_written_bytes: Some(0),
         moved_pages: Some(0),
         erases: Some(0),
-        energy_uj: None,
+        energy_uj: Some(0),
     }
 }
 

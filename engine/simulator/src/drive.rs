@@ -178,9 +178,17 @@ impl SimulatedDrive {
 
     /// Takes what the drive logged of its own work until now, and what the log had to drop of each kind.
     ///
-    /// What the drive would do without a further command is not done yet: it comes with the next.
+    /// What the drive would do until then without a further command is in it after [`SimulatedDrive::advance`] only.
     pub fn take_events(&mut self, now_ns: i64) -> (Vec<DriveEvent>, Vec<(EventKind, DroppedEvents)>) {
         self.log.take(now_ns)
+    }
+
+    /// Lets the drive do what it does by itself until a time. It is done in any case before the next command; whoever asks what the
+    /// drive has become meanwhile calls this before.
+    pub fn advance(&mut self, until_ns: i64) {
+        while let Some((event_ns, action)) = self.events.pop(until_ns) {
+            self.act(event_ns, action);
+        }
     }
 
     /// Hands a command to the drive. Completions are named by the slot; small numbers keep the table of slots small.
@@ -190,9 +198,7 @@ impl SimulatedDrive {
     pub fn submit(&mut self, now_ns: i64, slot: u32, command: &Command) {
         assert!(now_ns >= self.now_ns, "a command was submitted at {now_ns} ns, after {} ns", self.now_ns);
         // What the drive does by itself until now comes first, however the caller asked for completions in between.
-        while let Some((event_ns, action)) = self.events.pop(now_ns) {
-            self.act(event_ns, action);
-        }
+        self.advance(now_ns);
         self.now_ns = now_ns;
         self.begin_background();
         let index = slot as usize;
