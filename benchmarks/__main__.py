@@ -14,6 +14,7 @@ from typing import Any
 from benchmarks import (
     documents,
     engine,
+    importing,
     inspecting,
     iops,
     machine,
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "b": timed_replay.measure,
     "c": recorded_bytes.measure,
     "d": inspecting.measure,
+    "import": importing.measure,
 }
 LOAD_MAX = 0.5
 
@@ -47,7 +49,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("--only", default="a,b,c,d", help="which benchmarks, as letters: a,b,c,d")
+    every = ",".join(BENCHMARKS)
+    parser.add_argument("--only", default=every, help=f"which benchmarks: {every}")
     amount = parser.add_mutually_exclusive_group()
     amount.add_argument("--quick", dest="sizes", action="store_const", const=QUICK, default=FULL)
     amount.add_argument("--smallest", dest="sizes", action="store_const", const=SMALLEST)

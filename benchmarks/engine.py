@@ -112,6 +112,11 @@ def import_csv(source: Path, output: Path, columns: str) -> None:
     child.run(command, timeout_s=_PATIENCE_S)
 
 
+def import_trace(source: Path, output: Path) -> child.Ended:
+    """A trace whose format the engine finds out."""
+    return child.run([find(), "import", source, "-o", output], timeout_s=10 * _PATIENCE_S)
+
+
 def inspect(recording: Path) -> tuple[dict[str, Any], child.Ended]:
     """`testdrive inspect REC --json`: the summary, and what the command took."""
     command: list[str | Path] = [Path(sys.executable), "-m", "testdrive", "inspect", recording, "--json"]

@@ -22,6 +22,8 @@ class Sizes:
     logged_ios: tuple[int, int]
     inspect_rows: tuple[int, ...]
     inspect_rounds: int
+    traced_ios: int
+    traced_rounds: int
     scratch_bytes: int
 
 
@@ -36,6 +38,8 @@ FULL = Sizes(
     logged_ios=(1_000_000, 10_000_000),
     inspect_rows=(10_000_000, 100_000_000),
     inspect_rounds=2,
+    traced_ios=1_500_000,
+    traced_rounds=3,
     scratch_bytes=6 * GIB,
 )
 QUICK = Sizes(
@@ -49,6 +53,8 @@ QUICK = Sizes(
     logged_ios=(100_000, 1_000_000),
     inspect_rows=(1_000_000, 5_000_000),
     inspect_rounds=1,
+    traced_ios=200_000,
+    traced_rounds=1,
     scratch_bytes=2 * GIB,
 )
 SMALLEST = Sizes(
@@ -62,5 +68,7 @@ SMALLEST = Sizes(
     logged_ios=(10_000, 200_000),
     inspect_rows=(20_000,),
     inspect_rounds=1,
+    traced_ios=3_000,
+    traced_rounds=1,
     scratch_bytes=GIB // 2,
 )

@@ -14,13 +14,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support import missing, require
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))
 
-from benchmarks import child, documents, engine, places, schedules  # noqa: E402
+from benchmarks import blktrace_trace, child, documents, engine, places, schedules  # noqa: E402
+from benchmarks.__main__ import BENCHMARKS  # noqa: E402
 from benchmarks.errors import BenchmarkError  # noqa: E402
 from benchmarks.section import Section, Table, Target  # noqa: E402
 from benchmarks.spread import Spread, alternate  # noqa: E402
@@ -102,6 +104,54 @@ def test_inspect_is_measured_beside_one_pass_over_the_same_rows(tmp_path: Path) 
     assert figures["inspect_s"]["min"] > figures["one_pass_s"]["min"] > 0
     assert figures["rss_peak_bytes"]["min"] > 10 << 20
     assert "| 20,000 |" in said
+
+
+@pytest.mark.slow
+def test_importing_is_measured_beside_blkparse_on_the_same_files(tmp_path: Path) -> None:
+    require("blkparse")
+    section, said = run_smallest("import", tmp_path)
+    figures = section["figures"]
+    assert figures["made up, all events"]["events"] == 15_000
+    assert figures["made up, issue and completion only"]["events"] == 6_000
+    for name, found in figures.items():
+        assert f"| {name}, " in said
+        rates = found["million_events_per_s"]
+        assert all(spread["min"] > 0 for spread in rates.values())
+        ratio = rates["testdrive import"]["values"][0] / rates["blkparse"]["values"][0]
+        assert found["import_per"]["blkparse"]["values"] == pytest.approx([ratio])
+
+
+def test_a_made_up_trace_has_every_event_once_and_each_cpu_in_order(tmp_path: Path) -> None:
+    for kind in (blktrace_trace.ALL, blktrace_trace.FEWEST):
+        events = blktrace_trace.write(tmp_path, kind, 700_000)
+        assert events == 700_000 * len(kind.events)
+        counted = 0
+        for cpu in range(blktrace_trace.CPUS):
+            path = tmp_path / f"{blktrace_trace.NAME}.blktrace.{cpu}"
+            # Names of processes stand before the first record.
+            names_bytes = path.stat().st_size % blktrace_trace.RECORD.itemsize
+            assert names_bytes == (0 if cpu else 9 * 16 % blktrace_trace.RECORD.itemsize)
+            offset = 0 if cpu else 9 * (blktrace_trace.RECORD.itemsize + 16)
+            records = np.fromfile(path, dtype=blktrace_trace.RECORD, offset=offset)
+            assert (np.diff(records["time_ns"].astype(np.int64)) >= 0).all()
+            assert (records["sequence"] == np.arange(1, len(records) + 1)).all()
+            assert (records["cpu"] == cpu).all()
+            counted += len(records)
+        assert counted == events
+
+
+def test_a_trace_is_repeated_with_times_and_sequences_going_on(tmp_path: Path) -> None:
+    blktrace_trace.write(tmp_path, blktrace_trace.FEWEST, 100)
+    repeated = tmp_path / "repeated"
+    repeated.mkdir()
+    files = sorted(tmp_path.glob("*.blktrace.*"))
+    assert blktrace_trace.repeat(files, repeated, 500) == 600
+    for path in files[1:]:
+        once = np.fromfile(path, dtype=blktrace_trace.RECORD)
+        thrice = np.fromfile(repeated / path.name, dtype=blktrace_trace.RECORD)
+        assert (thrice["sequence"] == np.arange(1, 3 * len(once) + 1)).all()
+        assert (np.diff(thrice["time_ns"].astype(np.int64)) >= 0).all()
+        assert (thrice["sector"] == np.tile(once["sector"], 3)).all()
 
 
 @pytest.mark.slow
@@ -252,5 +302,5 @@ def test_the_document_keeps_its_words_and_gets_the_tables(tmp_path: Path) -> Non
 def test_the_document_has_a_place_for_every_benchmark(tmp_path: Path) -> None:
     copy = tmp_path / "benchmarks.md"
     copy.write_text(documents.DOCUMENT.read_text())
-    documents.write({letter: ["found"] for letter in "abcd"}, copy)
+    documents.write({name: ["found"] for name in BENCHMARKS}, copy)
     assert copy.read_text().count("found") >= 4
