@@ -30,6 +30,7 @@ from testdrive.events import (
     Exported,
     Failed,
     Finished,
+    Imported,
     parse,
 )
 from testdrive.job import Job
@@ -79,16 +80,32 @@ def import_traces(
     format_name: str | None = None,
     events: str | None = None,
     device: str | None = None,
+    volume: str | None = None,
     columns: str | None = None,
+    time_unit: str | None = None,
+    object_bytes: int | None = None,
     on_event: OnEvent | None = None,
-) -> Finished:
-    """Make a recording of foreign traces. Parameters and errors as ``testdrive import`` has them."""
+) -> Imported:
+    """Make a recording of foreign traces, or one of each volume.
+
+    Parameters and errors as ``testdrive import`` has them.
+    """
     arguments = ["import", *map(os.fspath, files), "-o", os.fspath(output)]
-    options = {"--format": format_name, "--events": events, "--device": device, "--columns": columns}
+    options = {
+        "--format": format_name,
+        "--events": events,
+        "--device": device,
+        "--volume": volume,
+        "--columns": columns,
+        "--time-unit": time_unit,
+        "--object-bytes": object_bytes,
+    }
     for option, value in options.items():
         if value is not None:
-            arguments += [option, value]
-    return converse(arguments, None, IMPORT_EVENTS, on_event, str(output))
+            arguments += [option, str(value)]
+    finished = converse(arguments, None, IMPORT_EVENTS, on_event, str(output))
+    assert isinstance(finished, Imported)
+    return finished
 
 
 def capture_devices(

@@ -137,6 +137,21 @@ class Exported(Finished):
     not_carried: list[NotCarried] = Field(default_factory=list)
 
 
+class ImportedVolume(_Event):
+    """A recording that an import made: of one volume, where the trace tells volumes apart."""
+
+    output: Path
+    volume: str | None = None
+    counts: dict[str, Any] = Field(default_factory=dict)
+
+
+class Imported(Finished):
+    """The recordings are closed. ``output`` is None where there are several; ``counts`` are of all."""
+
+    dropped: list[Dropped] = Field(default_factory=list)
+    recordings: list[ImportedVolume] = Field(default_factory=list)
+
+
 class CapturedDevice(_Event):
     """What was captured of one device."""
 
@@ -164,7 +179,7 @@ class Failed(_Event):
 
 
 RunEvent = Started | PhaseBegun | Progress | Warned | Finished | Failed
-ImportEvent = Started | ImportProgress | Warned | Finished | Failed
+ImportEvent = Started | ImportProgress | Warned | Imported | Failed
 ExportEvent = ExportProgress | Warned | Exported | Failed
 CaptureEvent = Started | CaptureProgress | Warned | Captured | Failed
 Event = RunEvent | ImportProgress | ExportProgress | CaptureProgress

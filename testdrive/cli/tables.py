@@ -10,6 +10,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from testdrive.events import ImportedVolume
 from testdrive.plans import Plan
 from testdrive.plans.judgement import Outcome, metric_at
 from testdrive.report import units, words
@@ -86,13 +87,39 @@ def _pair(figures: Entry, read: str, write: str, scale: float) -> str:
     return "/".join(units.ABSENT if value is None else f"{value / scale:.4g}" for value in values)
 
 
-def formats_table(formats: Sequence[Entry]) -> Table:
-    """The trace formats and what each can hold."""
-    made = table("format", "what it is", "queued", "completed", "trims")
+def formats_table(formats: Sequence[Entry]) -> Group:
+    """The trace formats: what each is, what its traces can hold, and how it is found."""
+    held = {
+        "Q": "has_queue_events",
+        "C": "has_completions",
+        "T": "has_trims",
+        "V": "has_volumes",
+    }
+    made = table("format", *held, "found by", "what it is")
+    made.columns[-1].max_width = 33
     for each in formats:
-        held = (each.get(key) for key in ("has_queue_events", "has_completions", "has_trims"))
+        marks = ("x" if each.get(key) else units.ABSENT for key in held.values())
         made.add_row(
-            str(each.get("name")), str(each.get("description")), *("yes" if has else "no" for has in held)
+            str(each.get("name")), *marks, str(each.get("found_by", "")), str(each.get("description"))
+        )
+    legend = (
+        "Q: when I/Os were queued, apart from when they were issued. C: when they completed. T: trims."
+        " V: volumes, of which each becomes a recording."
+        "\nFound by content, or by the file's name where no content speaks; of those found by asking, several"
+        " look alike: --format says which it is."
+    )
+    return Group(made, Text(legend))
+
+
+def recordings_table(recordings: Sequence[ImportedVolume]) -> Table:
+    """The recordings of one import, one row a volume."""
+    made = table("volume", "I/Os", "bytes", "recording", right=("I/Os", "bytes"))
+    for each in recordings:
+        made.add_row(
+            each.volume or units.ABSENT,
+            units.count(each.counts.get("ios")),
+            units.size(each.counts.get("bytes")),
+            str(each.output),
         )
     return made
 

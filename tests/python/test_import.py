@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import subprocess
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from metrics.reference_drives import DRIVES, Drive, series
-from support import run_testdrive
+from support import require, run_testdrive
 
 US = 1_000
 
@@ -106,3 +108,70 @@ def test_columns_that_are_wrong_are_named_with_what_there_is(
     assert done.returncode == 2
     assert message in done.stderr
     assert not (tmp_path / "x.rec").exists()
+
+
+def test_each_volume_becomes_a_recording_that_is_named(tmp_path: Path) -> None:
+    trace = tmp_path / "t.csv"
+    trace.write_text("0,8,4096,r,0.5\n1,8,512,W,1.5\n0,16,4096,R,2.5\n", encoding="ascii")
+    done = run_testdrive("import", trace, "-o", tmp_path / "t.rec", "--json")
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["recording"], result["counts"]["ios"], result["counts"]["span_ns"]) == (None, 3, 2 * 10**9)
+    made = [(one["volume"], one["counts"]["ios"], Path(one["recording"])) for one in result["recordings"]]
+    assert made == [("0", 2, tmp_path / "t.0.rec"), ("1", 1, tmp_path / "t.1.rec")]
+    assert all((path / "manifest.json").is_file() for _, _, path in made)
+    shown = run_testdrive("import", trace, "-o", tmp_path / "u.rec")
+    assert f"{tmp_path}/u.0.rec" in shown.stdout
+    assert f"next: testdrive inspect {tmp_path}/u.0.rec" in shown.stdout
+    chosen = run_testdrive("import", trace, "-o", tmp_path / "v.rec", "--volume", "1")
+    assert f"recording: {tmp_path}/v.rec" in chosen.stdout
+    refused = run_testdrive("import", trace, "-o", tmp_path / "w.rec", "--volume", "7")
+    assert refused.returncode == 2
+    assert "no I/O of volume '7'" in refused.stderr
+
+
+def test_the_list_of_formats_fits_a_terminal() -> None:
+    from rich.console import Console
+
+    from testdrive.cli.tables import formats_table
+    from testdrive.engine import list_formats
+
+    console = Console(width=80, record=True, file=StringIO())
+    formats = list_formats()
+    console.print(formats_table(formats))
+    text = console.export_text()
+    assert all(len(line) <= 80 for line in text.splitlines())
+    # No word of a column that programs are given is folded away.
+    for each in formats:
+        assert f" {each['name']} " in text
+        assert f" {each['found_by']} " in text
+
+
+def test_what_fio_logged_is_what_fio_counted(tmp_path: Path) -> None:
+    fio = require("fio")
+    log = tmp_path / "log.iolog"
+    files = [tmp_path / "one", tmp_path / "two"]
+    job = [
+        "--name=job",
+        f"--filename={files[0]}:{files[1]}",
+        "--size=8m",
+        "--rw=randrw",
+        "--bsrange=4k-64k",
+        "--ioengine=psync",
+        "--number_ios=503",
+        "--fsync=7",
+        f"--write_iolog={log}",
+        "--output-format=json",
+    ]
+    done = subprocess.run([fio, *job], capture_output=True, text=True, check=True, cwd=tmp_path)
+    counted = json.loads(done.stdout)["jobs"][0]
+    imported = run_testdrive("import", log, "-o", tmp_path / "log.rec", "--json")
+    assert imported.returncode == 0, imported.stderr
+    result = json.loads(imported.stdout)
+    by_opcode = result["counts"]["by_opcode"]
+    for opcode in ("read", "write"):
+        assert by_opcode[opcode]["ios"] == counted[opcode]["total_ios"]
+        assert by_opcode[opcode]["bytes"] == counted[opcode]["io_bytes"]
+    assert by_opcode["flush"]["ios"] == counted["sync"]["total_ios"] > 0
+    assert {one["volume"] for one in result["recordings"]} == set(map(str, files))
+    assert {Path(one["recording"]).parent for one in result["recordings"]} == {tmp_path}

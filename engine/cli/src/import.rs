@@ -148,6 +148,8 @@ pub fn run(args: ImportArgs) -> ExitCode {
 fn import(args: ImportArgs) -> Result<u8, ImportError> {
     let format = match &args.format {
         Some(name) => by_name(name)?,
+        // Only CSV has columns to be named, so that there is nothing to find out.
+        None if !args.columns.is_empty() => by_name("csv")?,
         None => detect(&args.files)?,
     };
     let stop = watch_signals().map_err(ImportError::Signals)?;

@@ -270,7 +270,7 @@ fn formats_that_look_alike_are_asked_for_and_then_imported() {
     let output = folder.text("out.rec");
     let (status, lines) = import(&[&input, "-o", &output]);
     assert_eq!(status, 2);
-    assert!(error_of(&lines).1.contains("say which it is with --format NAME"), "{lines:?}");
+    assert!(error_of(&lines).1.contains("so say which it is with --format NAME"), "{lines:?}");
     let (status, lines) =
         import(&[&input, "-o", &output, "--format", "mqsim", "--time-unit", "us", "--volume", "1"]);
     assert_eq!(status, 0, "{lines:?}");

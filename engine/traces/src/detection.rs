@@ -92,11 +92,10 @@ fn detect_folder(path: &Path) -> Result<&'static dyn Format, TraceError> {
 /// Says what each reading would mean, so that a person can tell which is right.
 fn ambiguous(path: &Path, head: &[u8], candidates: &[&'static dyn Format]) -> TraceError {
     let readings = candidates.iter().map(|format| match format.reading(head) {
-        Some(reading) => format!("{} ({reading})", format.name()),
-        None => format.name().to_string(),
+        Some(reading) => format!("\n  {}: {reading}", format.name()),
+        None => format!("\n  {}", format.name()),
     });
-    let readings: Vec<String> = readings.collect();
-    TraceError::Ambiguous { path: path.to_path_buf(), candidates: readings.join(", or ") }
+    TraceError::Ambiguous { path: path.to_path_buf(), candidates: readings.collect() }
 }
 
 fn read_head(path: &Path) -> Result<Vec<u8>, TraceError> {

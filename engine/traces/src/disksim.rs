@@ -23,7 +23,7 @@ impl TextFormat for DiskSim {
 
     fn reading(head: &[u8]) -> Option<String> {
         Some(format!(
-            "times in ms: {}",
+            "times in ms; {}",
             reading_of(&sample(head, &mut DiskSim::parser(&Options::default()))?)?
         ))
     }

@@ -32,11 +32,11 @@ pub enum TraceError {
         known: String,
     },
     /// More than one format takes the content.
-    #[error("{path} can be read as {candidates}: say which it is with --format NAME")]
+    #[error("{path} can be read in several formats, so say which it is with --format NAME:{candidates}")]
     Ambiguous {
         /// The file.
         path: PathBuf,
-        /// Names of the formats that take it, each with what it would mean.
+        /// The formats that take it, a line each with what it would mean.
         candidates: String,
     },
     /// A format name that does not exist.

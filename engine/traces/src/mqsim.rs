@@ -27,6 +27,6 @@ impl TextFormat for MqSim {
 
     fn reading(head: &[u8]) -> Option<String> {
         let reading = reading_of(&sample(head, &mut MqSim::parser(&Options::default()))?)?;
-        Some(format!("times in ns, or as --time-unit says: {reading}"))
+        Some(format!("times in ns, or as --time-unit says; {reading}"))
     }
 }

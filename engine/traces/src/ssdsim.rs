@@ -22,7 +22,7 @@ impl TextFormat for SsdSim {
 
     fn reading(head: &[u8]) -> Option<String> {
         Some(format!(
-            "times in ns: {}",
+            "times in ns; {}",
             reading_of(&sample(head, &mut SsdSim::parser(&Options::default()))?)?
         ))
     }

@@ -8,7 +8,7 @@ pub(crate) fn reading_of(rows: &[IoRecord]) -> Option<String> {
     let earliest_ns = rows.iter().map(|row| row.intended_ns).min()?;
     let latest_ns = rows.iter().map(|row| row.intended_ns).max()?;
     Some(format!(
-        "first a {} of {} bytes at byte {}, {} on its clock; the first {} I/Os over {}",
+        "the first is a {} of {} bytes at byte {} at {}, the first {} take {}",
         first.opcode.name(),
         first.length_bytes,
         first.offset_bytes,
@@ -44,7 +44,7 @@ mod tests {
         let said = reading_of(&rows).unwrap();
         assert_eq!(
             said,
-            "first a write of 4096 bytes at byte 512, 5.265 s on its clock; the first 2 I/Os over 734.687 ms"
+            "the first is a write of 4096 bytes at byte 512 at 5.265 s, the first 2 take 734.687 ms"
         );
         assert_eq!(reading_of(&[]), None);
         assert_eq!(

@@ -204,10 +204,10 @@ fn what_looks_alike_is_not_guessed_and_the_message_helps_to_decide() {
     std::fs::write(&path, samples::SSDSIM).unwrap();
     let error = detect(&[path]).err().unwrap().to_string();
     for words in [
-        "disksim (times in ms: first a write of 3584 bytes at byte 155426304, 0 ns on its clock; the first 3 I/Os over 12.5 days)",
-        "ssdsim (times in ns: first a write of 3584 bytes at byte 155426304, 0 ns on its clock; the first 3 I/Os over 1.079 s)",
-        "mqsim (times in ns, or as --time-unit says: ",
-        "say which it is with --format NAME",
+        "in several formats, so say which it is with --format NAME:\n",
+        "\n  disksim: times in ms; the first is a write of 3584 bytes at byte 155426304 at 0 ns, the first 3 take 12.5 days\n",
+        "\n  ssdsim: times in ns; the first is a write of 3584 bytes at byte 155426304 at 0 ns, the first 3 take 1.079 s\n",
+        "\n  mqsim: times in ns, or as --time-unit says; ",
     ] {
         assert!(error.contains(words), "{error}");
     }
