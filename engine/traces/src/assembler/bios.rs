@@ -147,6 +147,9 @@ impl BioTable {
     /// Takes the bios that a request over `span` covers, each sector from the bio that waited for it the longest.
     pub fn cover(&mut self, opcode: Opcode, span: Span) -> Few<Part> {
         let mut parts = Few::default();
+        if self.waiting[opcode as usize].by_sector.is_empty() {
+            return parts;
+        }
         let mut cursor = span.0;
         while cursor < span.1 {
             let Some((key, end)) = self.oldest_at(opcode, cursor) else {

@@ -4,6 +4,7 @@ use super::bios::{overlap, Part, Span};
 use super::few::Few;
 use super::flushes::LastFlush;
 use super::pairing::Pairing;
+use super::requests::Request;
 use crate::event::BlockEvent;
 use crate::format::Events;
 use crate::slab::Key;
@@ -49,6 +50,16 @@ impl Pairing<'_> {
         }
         self.requests.advance(key, done.1);
         Ok(())
+    }
+
+    fn complete_whole(&mut self, mut request: Request, event: &BlockEvent) -> Result<(), TraceError> {
+        if request.status == 0 {
+            request.status = event.status;
+        }
+        for part in request.parts.iter() {
+            self.complete_part(part, request.span, event)?;
+        }
+        self.close_request(&request, Some(event.time_ns))
     }
 
     fn complete_part(&mut self, part: &Part, done: Span, event: &BlockEvent) -> Result<(), TraceError> {

@@ -95,6 +95,19 @@ impl RequestTable {
         self.aside.entry((sector, opcode as u8)).or_default().push_back(key);
     }
 
+    /// Takes out the request over exactly this span, if it was not issued again since: nearly every completion is of such a one.
+    pub fn take_exact(&mut self, opcode: Opcode, span: Span) -> Option<Request> {
+        let Entry::Occupied(mut keys) = self.by_place.entry((span.0, opcode as u8)) else { return None };
+        let requests = &self.requests;
+        let is_exact = |key: &Key| requests.get(*key).is_some_and(|request| request.span == span);
+        let key = keys.get().iter().copied().find(is_exact)?;
+        keys.get_mut().retain(|other| *other != key);
+        if keys.get().is_empty() {
+            keys.remove();
+        }
+        self.requests.remove(key)
+    }
+
     /// The request over exactly this span, if it was not issued again since.
     pub fn exact(&self, opcode: Opcode, span: Span) -> Option<Key> {
         self.find(opcode, span.0, |request| request.span == span)
