@@ -25,6 +25,9 @@ impl Pairing<'_> {
                 return self.turn_away(key, event);
             }
         }
+        if let Some(request) = self.requests.take_exact(event.opcode, span) {
+            return self.complete_whole(request, event);
+        }
         let Some(key) = self.requests.completed(event.opcode, span) else {
             return self.complete_from_queue(event);
         };
