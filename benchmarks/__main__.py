@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    capturing,
     documents,
     engine,
     importing,
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "c": recorded_bytes.measure,
     "d": inspecting.measure,
     "import": importing.measure,
+    "capture": capturing.measure,
 }
 LOAD_MAX = 0.5
 

@@ -34,11 +34,12 @@ def synthetic(
     *,
     seconds: float | None = None,
     ios: int | None = None,
+    depth: int = 32,
     log: bool = False,
     tuned: bool = True,
 ) -> Run:
-    """4 KiB random reads at queue depth 32: io_uring on a device, or with None fio's null engine."""
-    job = ["--rw=randread", "--bs=4k", "--iodepth=32", "--norandommap=1"]
+    """4 KiB random reads, by default 32 at a time: io_uring on a device, or with None fio's null engine."""
+    job = ["--rw=randread", "--bs=4k", f"--iodepth={depth}", "--norandommap=1"]
     if device is None:
         job += ["--ioengine=null", "--size=1t"]
     else:

@@ -24,6 +24,8 @@ class Sizes:
     inspect_rounds: int
     traced_ios: int
     traced_rounds: int
+    capture_rounds: int
+    capture_seconds: float
     scratch_bytes: int
 
 
@@ -40,6 +42,8 @@ FULL = Sizes(
     inspect_rounds=2,
     traced_ios=1_500_000,
     traced_rounds=3,
+    capture_rounds=15,
+    capture_seconds=2.0,
     scratch_bytes=6 * GIB,
 )
 QUICK = Sizes(
@@ -55,6 +59,8 @@ QUICK = Sizes(
     inspect_rounds=1,
     traced_ios=200_000,
     traced_rounds=1,
+    capture_rounds=5,
+    capture_seconds=0.5,
     scratch_bytes=2 * GIB,
 )
 SMALLEST = Sizes(
@@ -70,5 +76,7 @@ SMALLEST = Sizes(
     inspect_rounds=1,
     traced_ios=3_000,
     traced_rounds=1,
+    capture_rounds=2,
+    capture_seconds=0.1,
     scratch_bytes=GIB // 2,
 )

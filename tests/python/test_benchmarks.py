@@ -155,6 +155,19 @@ def test_a_trace_is_repeated_with_times_and_sequences_going_on(tmp_path: Path) -
 
 
 @pytest.mark.slow
+def test_capture_is_measured_on_and_off_in_turns_and_sees_every_io(tmp_path: Path) -> None:
+    if not (places.can_make_loop_devices() and Path("/sys/kernel/tracing/instances").is_dir()):
+        missing("the right to capture a loop device (root, and tracefs)")
+    section, said = run_smallest("capture", tmp_path)
+    figures = section["figures"]
+    on, off = (figures["iops"][name]["values"] for name in ("capture on", "capture off"))
+    cost = figures["iops_cost"]["values"]
+    assert cost == pytest.approx([1 - one / other for one, other in zip(on, off, strict=True)])
+    assert figures["cpu_us_per_io"]["min"] > 0
+    assert "IOPS that capture costs" in said
+
+
+@pytest.mark.slow
 def test_a_benchmark_that_is_ended_removes_what_it_made(tmp_path: Path) -> None:
     require_both()
     process = subprocess.Popen(command("b", tmp_path), cwd=CHECKOUT, stdout=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""The modelled drive as a user meets it, with the real engine: faults that were asked for, and saved states."""
+"""The modelled drive as a user meets it, with the real engine: faults on demand, and saved states."""
 
 from __future__ import annotations
 
