@@ -20,6 +20,14 @@ impl Frontier {
         Some(slot)
     }
 
+    /// Units of the superblock that are not given yet; of none, as many as of a whole one.
+    pub(crate) fn units_left(&self, geometry: &Geometry) -> u32 {
+        match geometry.superblock_units - self.units_given {
+            0 => geometry.superblock_units,
+            left => left,
+        }
+    }
+
     /// Goes on in another superblock.
     pub(crate) fn go_on_in(&mut self, superblock: u32) {
         *self = Frontier { superblock: Some(superblock), units_given: 0 };

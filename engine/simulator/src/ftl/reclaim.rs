@@ -28,7 +28,9 @@ impl TranslationLayer {
         }
         let Some(superblock) = self.superblocks.take_victim() else { return };
         let valid = self.superblocks.valid(superblock);
-        let invalid = self.geometry.superblock_parts() - valid;
+        // Of the superblock in front some may be used already, if the victim before was emptied late.
+        let room = self.host_frontier.units_left(&self.geometry) * self.geometry.unit_parts();
+        let invalid = room.saturating_sub(valid);
         self.victim = Some(Victim {
             superblock,
             next_slot: superblock * self.geometry.superblock_slots,

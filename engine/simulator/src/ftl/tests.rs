@@ -7,8 +7,18 @@ use testdrive_core::SplitMix64;
 
 /// A layer of single pages a unit, with so many superblocks of so many pages for the data.
 fn layer(spare: f64, block_pages: u32, blocks: u32, initial_state: InitialState) -> TranslationLayer {
+    layer_of_units(1, spare, block_pages, blocks, initial_state)
+}
+
+fn layer_of_units(
+    unit_pages: u64,
+    spare: f64,
+    block_pages: u32,
+    blocks: u32,
+    initial_state: InitialState,
+) -> TranslationLayer {
     let mut parameters = Model::builtin("enterprise-mixed").unwrap().parameters().clone();
-    parameters.program_unit_bytes = PAGE_BYTES;
+    parameters.program_unit_bytes = unit_pages * PAGE_BYTES;
     parameters.nand_page_bytes = PAGE_BYTES;
     parameters.over_provisioning = spare;
     parameters.superblocks = blocks;
@@ -158,6 +168,18 @@ fn random_writes_to_an_empty_drive_amplify_only_once_all_of_the_nand_is_used() {
         // What was written first has the chance e^-a to be still valid.
         let first = by_spans(&mut layer, 0.01, 1, next)[0];
         assert_within("at first", first, 1.0 / (1.0 - (-ratio).exp()), 0.01);
+    }
+}
+
+/// Victims are emptied unit by unit then, and must be empty in time all the same: whatever is late is spare that the table does
+/// not have.
+#[test]
+fn units_of_many_pages_amplify_as_the_table_says_with_few_superblocks_and_little_spare_too() {
+    for (spare, expected) in [(0.07, 7.82), (0.28, 2.48)] {
+        let mut layer = layer_of_units(48, spare, 48 * 48, 400, InitialState::Steady);
+        let next = uniform(&layer, 3);
+        let measured = settled(&mut layer, 1.0, next);
+        assert_within(&format!("{spare} spare"), measured, expected, 0.01);
     }
 }
 
