@@ -55,7 +55,10 @@ def origin(summary: Summary, manifest: Manifest) -> Pairs:
         capacity = units.capacity(drive.capacity_bytes) if drive and drive.capacity_bytes else ""
         yield "drive", "  ".join(part for part in (str(uri or ""), named, capacity) if part)
     if host and host.hostname:
-        yield "host", " ".join(part for part in (host.hostname, host.kernel) if part)
+        yield (
+            "imported on" if recording["kind"] == "import" else "host",
+            " ".join(part for part in (host.hostname, host.kernel) if part),
+        )
     span = units.duration(metric_at(summary, "workload.span_ns") or manifest.counts.span_ns)
     yield "recorded", f"{units.count(metric_at(summary, 'io_counts.ios'))} I/Os over {span}"
     if recording.get("absent_columns"):

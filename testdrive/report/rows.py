@@ -16,6 +16,8 @@ DECIDING = (
     "recovery_ns",
     "recovery_code",
     "recovery_more_than_ns",
+    "longest_rise_ns",
+    "longest_rise_time_ns",
     "level_before_burst_ns",
 )
 Row = dict[str, Any]

@@ -77,6 +77,17 @@ def _longer(row: Row) -> str:
     return f", more than {units.time(limit)} later" if limit is not None else ""
 
 
+def _short_of_one(row: Row) -> str:
+    """What rose as high as a burst but not for long enough: no burst, and felt all the same."""
+    if row["longest_rise_ns"] is None:
+        return ""
+    begin = units.moment(row["longest_rise_time_ns"])
+    return (
+        f": the longest rise took {units.duration(row['longest_rise_ns'])} from {begin} on, and a burst fills"
+        " eight tenths of a second"
+    )
+
+
 def _latency(row: Row) -> str:
     code, bursts = row["recovery_code"], len(row["bursts"])
     worst = (
@@ -104,7 +115,7 @@ def _latency(row: Row) -> str:
             f"baseline {words.baseline(row)}, {worst}."
         )
     if code == "no_burst":
-        return f"Baseline latency {words.baseline(row)}; {worst}, and no burst lasted."
+        return f"Baseline latency {words.baseline(row)}; {worst}, and no burst lasted{_short_of_one(row)}."
     if row["recovery_ns"] is not None:
         return (
             f"Baseline latency {words.baseline(row)}; {words.plural(bursts, 'burst')} of raised latency; "

@@ -72,7 +72,8 @@ def _rates(summary: Summary) -> list[Need]:
     if minute:
         rate = units.rate(minute["transfer_throughput_bytes_per_s"])
         begin = f"from {units.duration(minute['start_ns'])} on"
-        found.append(Need("Busiest minute", f"{units.count(minute['iops'])} IOPS, {rate}", begin))
+        iops = units.count(minute["iops"]) if minute["iops"] >= 100 else units.number(minute["iops"])
+        found.append(Need("Busiest minute", f"{iops} IOPS, {rate}", begin))
     return found
 
 

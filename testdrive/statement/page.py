@@ -140,7 +140,9 @@ def _lead(one: Subject, several: bool) -> Markup:
     known = one.identity != UNKNOWN_DRIVE
     did = {"capture": ", captured", "import": ", imported", "run": ""}[manifest.kind]
     where = {"capture": " from ", "import": "; recorded on ", "run": ", issued to "}[manifest.kind]
-    host = f" on {manifest.host.hostname}" if manifest.host and manifest.host.hostname else ""
+    # What imported a trace is not what it was recorded on.
+    there = manifest.host is not None and manifest.host.hostname and manifest.kind != "import"
+    host = f" on {manifest.host.hostname}" if manifest.host and there else ""
     ios = (one.summary.get("io_counts") or {}).get("ios", 0)
     return html.join(
         html.tag("strong", f"{one.name}: ") if several else None,

@@ -19,7 +19,7 @@ def places_section(views: Views) -> Markup:
         "places",
         "Where it reads, writes and trims",
         *_against_time(views),
-        html.tag("div", _hot(views), html.tag("div", *_growth(views)), class_="pair"),
+        html.tag("div", _hot(views), _growth(views), class_="pair"),
     )
 
 
@@ -83,15 +83,16 @@ def _hot(views: Views) -> Markup:
     return overlay(views, "hot", "Hot regions", lambda view: view.hot, code, reading=reading)
 
 
-def _growth(views: Views) -> list[Markup | None]:
+def _growth(views: Views) -> Markup:
     code, there = code_at("workload.footprint_code", "workload.growth_code"), lambda view: view.growth
     reading = read_it(
         "a line is all that was touched so far. One that still climbs at the end has not shown the whole"
         " footprint. Bars are what reads and writes touched within each minute: what a cache would have to"
         " hold."
     )
-    return [
+    return html.tag(
+        "figure",
         html.tag("h3", "Growth of the footprint"),
         *each(views, "growth", "Growth of the footprint", there, code),
         reading if any_there(views, there) else None,
-    ]
+    )

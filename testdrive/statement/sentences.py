@@ -192,6 +192,8 @@ def _trims(summary: Summary) -> list[str]:
     ios = dig(summary, "io_counts.by_opcode.trim.ios")
     if not ios:
         return []
+    if ios == 1:
+        return [f"1 trim of {units.block(found.get('bytes'))}{_trim_streams(summary)}."]
     said = f"{words.plural(ios, 'trim')}"
     if sizes:
         most = "all" if sizes["most_frequent_share"] == 1 else "mostly"
@@ -226,7 +228,8 @@ def _trim_streams(summary: Summary) -> str:
         return ""
     name = "worker" if dig(summary, "recording.kind") == "run" else "CPU"
     if len(streams) == 1:
-        return f", all from {name} {streams[0]['stream']}"
+        every = "all " if streams[0]["ios"] > 1 else ""
+        return f", {every}from {name} {streams[0]['stream']}"
     whole, first = sum(each["ios"] for each in streams), streams[0]
     return f", from {len(streams)} {name}s ({_share(first['ios'] / whole)} from {name} {first['stream']})"
 

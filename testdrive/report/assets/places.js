@@ -62,11 +62,12 @@ function addressTicks(segments, range, bytes) {
   return { tickvals: ticks.map(({ position }) => position), ticktext: ticks.map(({ address }) => Number(address.toFixed(digits)).toLocaleString("en", { maximumFractionDigits: digits })) };
 }
 
-function gapLines(segments, bytes, unit) {
+function gapLines(segments, range, bytes, unit) {
   const gaps = segments.slice(1).map((segment, index) => ({ at: segment.at / bytes, left: (segment.low - segments[index].high) / bytes }));
   return {
     shapes: gaps.map(({ at }) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: at, y1: at, line: { color: colour("quiet"), width: 1, dash: "dash" } })),
-    annotations: gaps.map(({ at, left }) => ({
+    // Words where there is room for them: gaps may lie close to each other.
+    annotations: gaps.filter(({ at }, index) => index === 0 || at - gaps[index - 1].at > (range[1] - range[0]) / 18).map(({ at, left }) => ({
       xref: "paper", x: 1, y: at, xanchor: "right", yanchor: "bottom", showarrow: false, font: { size: 10, color: colour("quiet") },
       text: `${Number(left.toPrecision(3)).toLocaleString("en")} ${unit} left out`,
     })),
@@ -168,7 +169,7 @@ function placesFigure(data, element, choices) {
   layout.yaxis = { ...baseAxis(`address (${unit})`), range: view.y.slice() };
   if (gapped) {
     Object.assign(layout.yaxis, addressTicks(places.segments, view.y, bytes));
-    Object.assign(layout, gapLines(places.segments, bytes, unit));
+    Object.assign(layout, gapLines(places.segments, view.y, bytes, unit));
   }
   tellCell(element, columns.cell, rows.cell);
   return { traces, layout };

@@ -65,6 +65,7 @@ def test_lost_events_are_said_before_anything_that_was_counted(tmp_path, capsys)
     assert "Events were lost" not in shown(capsys, other, "--no-page")
 
 
+@pytest.mark.slow
 def test_compare_says_which_recording_lost_events(tmp_path, capsys):
     lost = recordings.KINDS["lost events"](tmp_path / "prod.rec")
     run = recordings.write_mixed(tmp_path / "a.rec", kind="run", source={"recording": str(lost)})
@@ -103,6 +104,7 @@ def test_two_recordings_as_json_have_both_summaries_and_their_ratios(tmp_path, c
     assert content["page"] is None
 
 
+@pytest.mark.slow
 def test_two_recordings_have_their_page_in_a_directory_of_its_own(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = recordings.KINDS["one I/O"](tmp_path / "a.rec")
@@ -131,6 +133,7 @@ def test_what_cannot_be_shown_is_one_message(arguments, message, capsys):
     assert message in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_written_leaves_the_statement_standing(tmp_path, capsys, monkeypatch):
     def fail(*_: object) -> None:
         raise OSError(30, "Read-only file system")

@@ -125,6 +125,13 @@ def test_trims_at_odd_times_are_not_called_regular():
     assert "CPU" not in said.partition("4 trims")[2].partition(".")[0]
 
 
+def test_a_single_trim_is_no_burst():
+    opcode = np.zeros(100, int)
+    opcode[50] = 2
+    said = said_of(transfers(100, opcode=opcode, stream=6))
+    assert "1 trim of 4 KiB, from CPU 6." in said
+
+
 def test_trims_throughout_are_no_bursts():
     n = 1000
     said = said_of(transfers(n, opcode=np.where(np.arange(n) % 5 == 0, 2, 0)))

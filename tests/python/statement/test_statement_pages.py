@@ -210,6 +210,7 @@ def test_every_kind_of_recording_gets_a_page_without_gaps_in_its_words(kind, tmp
     assert page.stat().st_size < SIZE_MAX_BYTES
 
 
+@pytest.mark.slow
 def test_lost_events_stand_above_everything_on_every_page(tmp_path):
     lost = recordings.KINDS["lost events"](tmp_path / "prod.rec")
     columns = recordings.KINDS["mixed"]
@@ -286,6 +287,7 @@ def test_names_from_drives_and_traces_cannot_become_markup(tmp_path):
         assert "&lt;img src=x onerror=&quot;alert(1)&quot;&gt;" in markup
 
 
+@pytest.mark.slow
 def test_a_figure_that_is_gone_does_not_stay_from_an_earlier_statement(tmp_path):
     path = recordings.write_mixed(tmp_path / "a.rec")
     write_statement([path], tmp_path / "out")
