@@ -1,9 +1,9 @@
 """What the tool says of a drive against what was put into it: modelled drives of known latencies.
 
 The drive answers each read after exactly 100,001 ns (a pipeline that any number of reads are in at a time,
-and a nanosecond on the link), unless it was told to stall, to serve trims or to be late. So the baseline, the peak, the recovery and the
-stall time of a replay on it are numbers that can be written down beforehand, to the nanosecond or to the
-window of the metric.
+and a nanosecond on the link), unless it was told to stall, to serve trims or to be late. So the baseline,
+the peak, the recovery and the stall time of a replay on it are numbers that can be written down beforehand,
+to the nanosecond or to the window of the metric.
 """
 
 from __future__ import annotations
