@@ -112,9 +112,16 @@ def import_csv(source: Path, output: Path, columns: str) -> None:
     child.run(command, timeout_s=_PATIENCE_S)
 
 
-def import_trace(source: Path, output: Path) -> child.Ended:
-    """A trace whose format the engine finds out."""
-    return child.run([find(), "import", source, "-o", output], timeout_s=10 * _PATIENCE_S)
+def import_trace(source: Path, output: Path, format_name: str | None = None) -> child.Ended:
+    """Import a trace; without its name, the engine finds its format out."""
+    format_option = ["--format", format_name] if format_name else []
+    return child.run([find(), "import", source, "-o", output, *format_option], timeout_s=10 * _PATIENCE_S)
+
+
+def imported_ios(ended: child.Ended) -> int:
+    """How many I/Os an import says it made rows of."""
+    ios: int = json.loads(ended.output.splitlines()[-1])["counts"]["ios"]
+    return ios
 
 
 def inspect(recording: Path) -> tuple[dict[str, Any], child.Ended]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from benchmarks import importing_blktrace
+from benchmarks import importing_blktrace, importing_msr
 from benchmarks.section import Section
 from benchmarks.sizes import Sizes
 
@@ -13,4 +13,5 @@ def measure(sizes: Sizes, scratch: Path) -> Section:
     """One format after the other."""
     section = Section("import", "Import of traces", [])
     importing_blktrace.measure(sizes, scratch, section)
+    importing_msr.measure(sizes, scratch, section)
     return section

@@ -26,6 +26,8 @@ class Sizes:
     traced_rounds: int
     capture_rounds: int
     capture_seconds: float
+    csv_rows: int
+    piped_rows: tuple[int, ...]
     scratch_bytes: int
 
 
@@ -44,6 +46,8 @@ FULL = Sizes(
     traced_rounds=3,
     capture_rounds=15,
     capture_seconds=2.0,
+    csv_rows=20_000_000,
+    piped_rows=(10_000_000, 100_000_000),
     scratch_bytes=6 * GIB,
 )
 QUICK = Sizes(
@@ -61,6 +65,8 @@ QUICK = Sizes(
     traced_rounds=1,
     capture_rounds=5,
     capture_seconds=0.5,
+    csv_rows=5_000_000,
+    piped_rows=(5_000_000,),
     scratch_bytes=2 * GIB,
 )
 SMALLEST = Sizes(
@@ -78,5 +84,7 @@ SMALLEST = Sizes(
     traced_rounds=1,
     capture_rounds=2,
     capture_seconds=0.1,
+    csv_rows=50_000,
+    piped_rows=(50_000,),
     scratch_bytes=GIB // 2,
 )

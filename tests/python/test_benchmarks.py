@@ -21,7 +21,7 @@ from support import missing, require
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))
 
-from benchmarks import blktrace_trace, child, documents, engine, places, schedules  # noqa: E402
+from benchmarks import blktrace_trace, child, documents, engine, msr_trace, places, schedules  # noqa: E402
 from benchmarks.__main__ import BENCHMARKS  # noqa: E402
 from benchmarks.errors import BenchmarkError  # noqa: E402
 from benchmarks.section import Section, Table, Target  # noqa: E402
@@ -113,12 +113,30 @@ def test_importing_is_measured_beside_blkparse_on_the_same_files(tmp_path: Path)
     figures = section["figures"]
     assert figures["made up, all events"]["events"] == 15_000
     assert figures["made up, issue and completion only"]["events"] == 6_000
+    assert figures["msr"]["rows"] == 50_000
+    assert figures["msr"]["million_rows_per_cpu_s"]["min"] > 0
+    assert "| a pipe of 50,000 rows |" in said
     for name, found in figures.items():
+        if name.startswith("msr"):
+            continue
         assert f"| {name}, " in said
         rates = found["million_events_per_s"]
         assert all(spread["min"] > 0 for spread in rates.values())
         ratio = rates["testdrive import"]["values"][0] / rates["blkparse"]["values"][0]
         assert found["import_per"]["blkparse"]["values"] == pytest.approx([ratio])
+
+
+def test_a_made_up_csv_has_every_row_in_the_order_of_time(tmp_path: Path) -> None:
+    count = msr_trace.BLOCK_ROWS + 1_000
+    taken_bytes = msr_trace.write(tmp_path / "t.csv", count)
+    lines = (tmp_path / "t.csv").read_text(encoding="ascii").splitlines()
+    assert (len(lines), sum(map(len, lines)) + len(lines)) == (count, taken_bytes)
+    rows = [line.split(",") for line in lines[:: count // 5_000]]
+    assert all(len(row) == 7 and row[1:3] == ["hm", "0"] and row[3] in ("Read", "Write") for row in rows)
+    assert all(cell == str(int(cell)) for row in rows for cell in (row[0], *row[4:])), "no zeros before"
+    times = [int(row[0]) for row in rows]
+    assert times == sorted(times)
+    assert 0.6 < sum(row[3] == "Read" for row in rows) / len(rows) < 0.73
 
 
 def test_a_made_up_trace_has_every_event_once_and_each_cpu_in_order(tmp_path: Path) -> None:
