@@ -107,11 +107,6 @@ impl Geometry {
         self.unit_pages * self.whole
     }
 
-    /// What a superblock holds, in parts of a page.
-    pub(crate) fn superblock_parts(&self) -> u32 {
-        self.superblock_pages * self.whole
-    }
-
     /// The superblock of a slot.
     #[inline]
     pub(crate) fn superblock_of(&self, slot: u32) -> u32 {
