@@ -108,9 +108,10 @@ def test_times_count_from_the_measured_phases_laid_end_to_end(tmp_path):
 
 
 def test_a_damaged_line_is_told_with_its_number(tmp_path):
-    path = write(tmp_path / "a.rec", {"submit_ns": [1]}, [event(0, 1), event(2, 3)])
-    with (path / "drive_events.jsonl").open("a") as file:
-        file.write('{"kind": "stall", "start_ns": "soon"}\n')
+    path = write(tmp_path / "a.rec", {"submit_ns": [1]}, [event(0, 1), event(2, 3), event(4, 5)])
+    lines = (path / "drive_events.jsonl").read_text().splitlines()
+    lines[2] = '{"kind": "stall", "start_ns": "soon"}'
+    (path / "drive_events.jsonl").write_text("\n".join(lines) + "\n")
     with Recording.open(path) as recording, pytest.raises(RecordingError, match="line 3: start_ns"):
         drive_events(recording)
     (path / "drive_events.jsonl").unlink()
