@@ -123,7 +123,8 @@ def test_a_run_on_a_saved_drive_goes_on_where_it_was(reads: Path, tmp_path: Path
     events = [json.loads(line) for line in (output / "drive_events.jsonl").read_text().splitlines()]
     served_ns = sum(event["busy_ns"] for event in events if event["kind"] == "trim_service")
     work_ns = trims * 256 * 50_000
-    assert work_ns * 0.95 < served_ns <= work_ns
+    # The log joins slices that follow each other closely, and with them the moments between.
+    assert served_ns == pytest.approx(work_ns, rel=0.05)
     # Of what was trimmed nothing needs to be read.
     other = tmp_path / "fresh.rec"
     assert run_testdrive("replay", reads, "--drive", uri(**slow), "-o", other).returncode == 0
