@@ -91,8 +91,16 @@ impl<'a> Book<'a> {
         account: DriveAccount,
         stopped: bool,
     ) -> Result<(), RecordingError> {
-        let PhaseOutcome { end_ns, mut accounting, latencies, starved, recorder_waits, settings, .. } =
-            outcome;
+        let PhaseOutcome {
+            end_ns,
+            mut accounting,
+            latencies,
+            starved,
+            recorder_waits,
+            settings,
+            findings,
+            ..
+        } = outcome;
         self.totals.issued.merge(&accounting.issued);
         self.totals.latencies.merge(&latencies);
         self.totals.recorder_waits += recorder_waits;
@@ -115,6 +123,7 @@ impl<'a> Book<'a> {
             accounting.close();
             entry = accounting.to_map();
         }
+        entry.extend(findings);
         if let Some(drive) = &mut self.manifest.drive {
             drive.settings.extend(settings);
         }

@@ -61,6 +61,8 @@ pub struct PhaseOutcome {
     pub latencies: Histogram,
     /// What the drive's path did, as its queues found.
     pub settings: Map<String, Value>,
+    /// What the phase found out, beside what was issued: the accounting has it.
+    pub findings: Map<String, Value>,
 }
 
 /// The ends of the recorder's queues, one a submitter, or none for a run that keeps no rows.
@@ -242,6 +244,7 @@ fn merge(
         recorder_waits: 0,
         latencies: Histogram::default(),
         settings: Map::new(),
+        findings: Map::new(),
     };
     let mut depth = DepthMeter::default();
     let (mut intended, mut submissions) = (None, None);

@@ -149,10 +149,14 @@ fn run_phases(
             on_error: surroundings.job.on_error,
         };
         let mut note_and_tell = |event: Event| {
-            if let Event::Phase { index, start_ns, .. } = event {
-                if let Err(error) = book.begin(index, start_ns) {
-                    stop.request(Status::Failed, format!("the recording could not be written: {error}"));
+            match &event {
+                Event::Phase { index, start_ns, .. } => {
+                    if let Err(error) = book.begin(*index, *start_ns) {
+                        stop.request(Status::Failed, format!("the recording could not be written: {error}"));
+                    }
                 }
+                Event::Warning(warning) => book.manifest.warnings.push(warning.clone()),
+                _ => {}
             }
             tell(event);
         };
