@@ -19,6 +19,7 @@ from benchmarks import (
     inspecting,
     iops,
     machine,
+    modelling,
     places,
     recorded_bytes,
     timed_replay,
@@ -34,6 +35,7 @@ BENCHMARKS = {
     "d": inspecting.measure,
     "import": importing.measure,
     "capture": capturing.measure,
+    "sim": modelling.measure,
 }
 LOAD_MAX = 0.5
 

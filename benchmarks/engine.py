@@ -18,7 +18,7 @@ _PATIENCE_S = 120.0
 
 @dataclass(frozen=True)
 class Run:
-    """A run: I/Os, the time of its phase on the engine's own clock, and what the whole process took."""
+    """A run: I/Os, the time of its last phase on the engine's own clock, and what the whole process took."""
 
     ios: int
     phase_s: float
@@ -97,6 +97,35 @@ def replay(
     return _run(uri, output, phase, erase=erase)
 
 
+def phases_of_writes(
+    uri: str, output: Path, ios: tuple[int, ...], *, fill: bool = False, record: bool = True
+) -> Run:
+    """4 KiB random writes at queue depth 32: so many a phase, behind one another and with a seed each.
+
+    With `fill`, every byte of the drive is written in order before.
+    """
+    phases: list[dict[str, Any]] = [{"kind": "prepare", "method": "sequential"}] if fill else []
+    phases += [
+        {
+            "kind": "synthetic",
+            "block_bytes": 4096,
+            "depth": 32,
+            "read_share": 0.0,
+            "ios": number,
+            "seed": seed,
+        }
+        for seed, number in enumerate(ios, start=1)
+    ]
+    return _run(uri, output, *phases, record=record)
+
+
+def drive_counters(recording: Path) -> dict[str, int]:
+    """What a modelled drive counted of itself until the end of a run."""
+    manifest = json.loads((recording / "manifest.json").read_text())
+    after: dict[str, int] = manifest["phases"][-1]["drive_counters"]["after"]
+    return after
+
+
 def import_csv(source: Path, output: Path, columns: str) -> None:
     command: list[str | Path] = [
         find(),
@@ -133,14 +162,14 @@ def inspect(recording: Path) -> tuple[dict[str, Any], child.Ended]:
 
 
 def _run(
-    uri: str, output: Path, phase: dict[str, Any], *, record: bool = True, erase: Path | None = None
+    uri: str, output: Path, *phases: dict[str, Any], record: bool = True, erase: Path | None = None
 ) -> Run:
     job = {
         "version": 1,
         "drive": {"uri": uri, "erase": os.fspath(erase) if erase else None},
         "output": os.fspath(output),
         "record": record,
-        "phases": [phase],
+        "phases": phases,
     }
     ended = child.run([find(), "run"], stdin_text=json.dumps(job), timeout_s=10 * _PATIENCE_S)
     events = [json.loads(line) for line in ended.output.splitlines()]

@@ -28,6 +28,11 @@ class Sizes:
     capture_seconds: float
     csv_rows: int
     piped_rows: tuple[int, ...]
+    modelled_rounds: int
+    modelled_bytes: int
+    modelled_ios: int
+    modelled_fill_bytes: int
+    modelled_seconds: float
     scratch_bytes: int
 
 
@@ -48,6 +53,11 @@ FULL = Sizes(
     capture_seconds=2.0,
     csv_rows=20_000_000,
     piped_rows=(10_000_000, 100_000_000),
+    modelled_rounds=3,
+    modelled_bytes=64 * GIB,
+    modelled_ios=20_000_000,
+    modelled_fill_bytes=10**12,
+    modelled_seconds=2_000.0,
     scratch_bytes=6 * GIB,
 )
 QUICK = Sizes(
@@ -67,6 +77,11 @@ QUICK = Sizes(
     capture_seconds=0.5,
     csv_rows=5_000_000,
     piped_rows=(5_000_000,),
+    modelled_rounds=1,
+    modelled_bytes=4 * GIB,
+    modelled_ios=3_000_000,
+    modelled_fill_bytes=10**11,
+    modelled_seconds=200.0,
     scratch_bytes=2 * GIB,
 )
 SMALLEST = Sizes(
@@ -86,5 +101,10 @@ SMALLEST = Sizes(
     capture_seconds=0.1,
     csv_rows=50_000,
     piped_rows=(50_000,),
+    modelled_rounds=1,
+    modelled_bytes=GIB,
+    modelled_ios=100_000,
+    modelled_fill_bytes=10**9,
+    modelled_seconds=1.0,
     scratch_bytes=GIB // 2,
 )

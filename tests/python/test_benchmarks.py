@@ -186,6 +186,24 @@ def test_capture_is_measured_on_and_off_in_turns_and_sees_every_io(tmp_path: Pat
 
 
 @pytest.mark.slow
+def test_the_modelled_drive_is_measured_with_every_page_really_written(tmp_path: Path) -> None:
+    section, said = run_smallest("sim", tmp_path)
+    figures = section["figures"]
+    for kept in ("histograms only", "every I/O recorded"):
+        for spare in ("7%", "28%"):
+            assert figures[f"{kept}, {spare} spare"]["writes_per_cpu_s"]["min"] > 0
+    memory = figures["memory"]
+    pages = memory["capacity_bytes"] // 4096
+    # In order once, in whole blocks, and a tenth of it at random: what is moved comes on top.
+    assert memory["host_written_bytes"] >= (pages + pages // 10) * 4096
+    assert memory["nand_written_bytes"] > memory["host_written_bytes"]
+    assert memory["rss_peak_bytes"] > 8 * pages
+    assert figures["length"]["modelled_s"] == 1.0
+    assert figures["length"]["ios"] > 10_000
+    assert "**A consistency run**" in said
+
+
+@pytest.mark.slow
 def test_a_benchmark_that_is_ended_removes_what_it_made(tmp_path: Path) -> None:
     require_both()
     process = subprocess.Popen(command("b", tmp_path), cwd=CHECKOUT, stdout=subprocess.DEVNULL)
