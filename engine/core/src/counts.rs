@@ -52,6 +52,14 @@ impl OpcodeCounts {
         count.errors += u64::from(record.status != 0);
     }
 
+    /// Counts I/Os of which only totals are known, the longest length not among them.
+    pub fn add_many(&mut self, opcode: Opcode, ios: u64, bytes: u64, errors: u64) {
+        let count = &mut self.counts[opcode as usize];
+        count.ios += ios;
+        count.bytes += bytes;
+        count.errors += errors;
+    }
+
     /// Adds all that `other` counted.
     pub fn merge(&mut self, other: &OpcodeCounts) {
         for (own, other) in self.counts.iter_mut().zip(&other.counts) {

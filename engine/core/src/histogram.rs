@@ -3,7 +3,8 @@
 /// Buckets for each power of two: a bucket is never wider than 1/128 of its lower edge.
 const BUCKETS_PER_OCTAVE_LOG2: u32 = 7;
 const BUCKETS_PER_OCTAVE: u64 = 1 << BUCKETS_PER_OCTAVE_LOG2;
-const BUCKET_COUNT: usize = ((64 - BUCKETS_PER_OCTAVE_LOG2 as usize) + 1) << BUCKETS_PER_OCTAVE_LOG2;
+pub(crate) const BUCKET_COUNT: usize =
+    ((64 - BUCKETS_PER_OCTAVE_LOG2 as usize) + 1) << BUCKETS_PER_OCTAVE_LOG2;
 
 /// Counts and latency sums by bucket, over the whole range of `u64`.
 ///
@@ -39,7 +40,7 @@ impl Default for Histogram {
 
 /// The bucket that a value falls in.
 #[inline]
-fn bucket_of(value_ns: u64) -> usize {
+pub(crate) fn bucket_of(value_ns: u64) -> usize {
     if value_ns < BUCKETS_PER_OCTAVE {
         return value_ns as usize;
     }
@@ -49,7 +50,7 @@ fn bucket_of(value_ns: u64) -> usize {
 }
 
 /// The largest value that falls in a bucket.
-fn upper_edge_ns(bucket: usize) -> u64 {
+pub(crate) fn upper_edge_ns(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < BUCKETS_PER_OCTAVE * 2 {
         return bucket;

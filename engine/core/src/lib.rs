@@ -4,12 +4,14 @@
 
 mod counts;
 mod histogram;
+mod interval_histogram;
 mod io;
 mod lba;
 mod random;
 
 pub use counts::{IoCount, OpcodeCounts};
 pub use histogram::Histogram;
+pub use interval_histogram::{Bucket, IntervalHistogram};
 pub use io::{Command, Completion, Flags, IoRecord, Opcode, NO_COMPLETION};
 pub use lba::{LbaMap, LbaMode, Placement, PlacementChanges};
 pub use random::SplitMix64;

@@ -3,18 +3,22 @@
 //! The format is documented to the column in `docs/recording-format.md`.
 
 mod clock_text;
+mod closing;
 mod drive_account;
 mod error;
+mod interval_segment;
+mod intervals;
 mod lock;
+mod long_run;
 mod manifest;
 mod merge;
 mod process;
 mod reader;
 mod recover;
 mod reserve;
-mod schema;
 mod segment;
 mod selection;
+mod table;
 mod writer;
 
 pub use clock_text::rfc3339_now;
@@ -22,6 +26,8 @@ pub use drive_account::{
     DriveCounters, DriveEvent, DriveEvents, DriveEventsSummary, DroppedDriveEvents, PhaseCounters,
 };
 pub use error::RecordingError;
+pub use intervals::{IntervalRow, Intervals, Kept, Quantity};
+pub use long_run::PhaseStarts;
 pub use manifest::{
     Clock, Counts, DriveIdentity, Dropped, Host, Manifest, Phase, PhaseKind, RecordingKind, Status, Tool,
     Warning, Writer as WriterIdentity, FORMAT, VERSION,
@@ -29,6 +35,6 @@ pub use manifest::{
 pub use merge::{OrderBy, OrderedRows};
 pub use process::this_host;
 pub use reader::Recording;
-pub use schema::COLUMN_NAMES;
 pub use selection::Phases;
+pub use table::{COLUMN_NAMES, INTERVAL_COLUMN_NAMES};
 pub use writer::{RecordingWriter, WriterLimits};

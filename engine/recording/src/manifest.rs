@@ -2,6 +2,7 @@
 
 use crate::drive_account::{DriveEventsSummary, PhaseCounters};
 use crate::error::RecordingError;
+use crate::intervals::Kept;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fs;
@@ -236,6 +237,9 @@ pub struct Manifest {
     /// What the drive logged of itself, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive_events: Option<DriveEventsSummary>,
+    /// What is kept where not every row is: histograms of each second, and the slowest I/Os.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Kept>,
     /// Keys of later versions.
     #[serde(flatten)]
     pub other: Map<String, Value>,
@@ -267,6 +271,7 @@ impl Manifest {
             dropped: Vec::new(),
             warnings: Vec::new(),
             drive_events: None,
+            kept: None,
             other: Map::new(),
         }
     }

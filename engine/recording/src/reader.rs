@@ -1,11 +1,13 @@
 //! Opens a recording: checks it, recovers it after a crash, and decodes its row groups.
 
 use crate::error::RecordingError;
+use crate::interval_segment;
+use crate::intervals::IntervalRow;
 use crate::manifest::Manifest;
 use crate::merge::{OrderBy, OrderedRows};
 use crate::recover;
-use crate::schema;
 use crate::selection::Phases;
+use crate::table::IOS;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::file::metadata::RowGroupMetaData;
@@ -14,6 +16,11 @@ use parquet::file::statistics::Statistics;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use testdrive_core::{Flags, IoRecord, Opcode};
+
+/// The folder of every I/O's row.
+pub(crate) const IOS_FOLDER: &str = "ios";
+/// The folder of the slowest I/Os' rows, where not all are kept.
+pub(crate) const SLOWEST_FOLDER: &str = "slowest";
 
 /// Which of the columns is `phase`.
 const PHASE_COLUMN: usize = 9;
@@ -46,11 +53,14 @@ impl Recording {
     /// When it is not a recording, of a newer version, or a segment is damaged or has another schema.
     pub fn open(directory: &Path) -> Result<Recording, RecordingError> {
         let manifest = Manifest::read(directory)?;
-        let mut recording =
-            Recording { directory: directory.to_path_buf(), manifest, segments: list_segments(directory)? };
+        let mut recording = Recording {
+            directory: directory.to_path_buf(),
+            manifest,
+            segments: list_segments(directory, IOS_FOLDER)?,
+        };
         for path in &recording.segments {
             let reader = open_segment(path)?;
-            if let Some(reason) = schema::mismatch(reader.metadata().file_metadata().schema()) {
+            if let Some(reason) = IOS.mismatch(reader.metadata().file_metadata().schema()) {
                 return Err(RecordingError::damaged(path, reason));
             }
         }
@@ -60,7 +70,7 @@ impl Recording {
 
     /// Lists the segments anew.
     pub(crate) fn list_again(&mut self) -> Result<(), RecordingError> {
-        self.segments = list_segments(&self.directory)?;
+        self.segments = list_segments(&self.directory, IOS_FOLDER)?;
         Ok(())
     }
 
@@ -89,6 +99,41 @@ impl Recording {
         self.ordered_rows_of(order, &Phases::All)
     }
 
+    /// Visits the rows of the slowest I/Os in file order, where the recording keeps only those.
+    ///
+    /// # Errors
+    /// When a segment cannot be read.
+    pub fn for_each_slowest(&self, mut visit: impl FnMut(&[IoRecord])) -> Result<(), RecordingError> {
+        for (segment, path) in list_segments(&self.directory, SLOWEST_FOLDER)?.iter().enumerate() {
+            for place in group_places(segment, path, OrderBy::Intended)? {
+                visit(&read_group(path, place.group)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Visits the histograms of a recording that does not keep every row, in file order: entries of the same interval, opcode and
+    /// latency add up.
+    ///
+    /// # Errors
+    /// When a segment cannot be read.
+    pub fn for_each_interval(&self, mut visit: impl FnMut(&IntervalRow)) -> Result<(), RecordingError> {
+        for path in list_segments(&self.directory, interval_segment::FOLDER)? {
+            interval_segment::for_each_interval(&path, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    /// Why its I/Os cannot be issued or written again, where it does not keep every row.
+    pub fn not_every_row(&self) -> Option<String> {
+        self.manifest.kept.map(|_| {
+            format!(
+                "{} keeps histograms and the slowest I/Os, not every row: make it again with keep \"rows\"",
+                self.directory.display()
+            )
+        })
+    }
+
     /// Its closed segments, in order.
     pub(crate) fn segments(&self) -> &[PathBuf] {
         &self.segments
@@ -108,8 +153,9 @@ impl Recording {
     }
 }
 
-fn list_segments(directory: &Path) -> Result<Vec<PathBuf>, RecordingError> {
-    let folder = directory.join("ios");
+/// The closed segments of one folder of a recording, in order; none where there is no such folder.
+pub(crate) fn list_segments(directory: &Path, folder: &str) -> Result<Vec<PathBuf>, RecordingError> {
+    let folder = directory.join(folder);
     let entries = match fs::read_dir(&folder) {
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -197,7 +243,8 @@ pub(crate) fn read_group(path: &Path, group: usize) -> Result<Vec<IoRecord>, Rec
         .collect()
 }
 
-fn read_column<T: DataType>(
+/// Decodes one column of a row group.
+pub(crate) fn read_column<T: DataType>(
     group: &dyn RowGroupReader,
     column: usize,
     rows: usize,

@@ -1,12 +1,15 @@
 //! What is done on opening a recording whose writer crashed.
 
 use crate::error::RecordingError;
+use crate::interval_segment::FOLDER;
+use crate::intervals::Quantity;
 use crate::lock::{writer_state, WriterLock, WriterState};
 use crate::manifest::Manifest;
 use crate::manifest::{Counts, Status};
-use crate::reader::{open_segment, Recording};
+use crate::reader::{open_segment, Recording, IOS_FOLDER, SLOWEST_FOLDER};
 use crate::writer::count_rows;
 use std::fs;
+use testdrive_core::OpcodeCounts;
 
 /// Marks a recording interrupted when it says `running` and its writer is gone; one in progress is left alone.
 pub(crate) fn mark_interrupted_if_crashed(recording: &mut Recording) -> Result<(), RecordingError> {
@@ -22,9 +25,7 @@ pub(crate) fn mark_interrupted_if_crashed(recording: &mut Recording) -> Result<(
     }
     keep_whole_segments(recording);
     recording.list_again()?;
-    let mut counts = Counts::default();
-    let mut span = None;
-    recording.for_each_batch(|rows| count_rows(&mut counts, &mut span, rows))?;
+    let (counts, span) = count_again(recording)?;
     let manifest = &mut recording.manifest;
     manifest.counts = counts;
     manifest.status = Status::Interrupted;
@@ -51,7 +52,8 @@ pub(crate) fn mark_interrupted_if_crashed(recording: &mut Recording) -> Result<(
 
 /// Gives segments that were closed but not yet renamed their final name, and removes those that were never closed.
 fn keep_whole_segments(recording: &Recording) {
-    for entry in fs::read_dir(recording.directory().join("ios")).into_iter().flatten().flatten() {
+    let folders = [IOS_FOLDER, SLOWEST_FOLDER, FOLDER].map(|folder| recording.directory().join(folder));
+    for entry in folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten()) {
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "open") {
             let _ = match open_segment(&path) {
@@ -60,4 +62,27 @@ fn keep_whole_segments(recording: &Recording) {
             };
         }
     }
+}
+
+/// Counts what is in closed segments, with the span from the first intended or submit time to the last completion or submit.
+///
+/// Where not every row is kept, I/Os, bytes and errors are those of the histograms; the span begins and ends with the I/Os that are kept.
+pub(crate) fn count_again(recording: &Recording) -> Result<(Counts, Option<(i64, i64)>), RecordingError> {
+    let (mut counts, mut span) = (Counts::default(), None);
+    recording.for_each_batch(|rows| count_rows(&mut counts, &mut span, rows))?;
+    if recording.manifest.kept.is_none() {
+        return Ok((counts, span));
+    }
+    recording.for_each_slowest(|rows| count_rows(&mut counts, &mut span, rows))?;
+    let mut by_opcode = OpcodeCounts::default();
+    recording.for_each_interval(|entry| {
+        if entry.quantity == Quantity::Service {
+            let failed = if entry.latency_ceiling_ns < 0 { entry.bucket.count } else { 0 };
+            by_opcode.add_many(entry.opcode, entry.bucket.count, entry.bucket.bytes, failed);
+        }
+    })?;
+    let total = by_opcode.total();
+    (counts.ios, counts.bytes, counts.errors, counts.by_opcode) =
+        (total.ios, total.bytes, total.errors, by_opcode);
+    Ok((counts, span))
 }

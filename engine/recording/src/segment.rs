@@ -2,7 +2,7 @@
 
 use crate::error::RecordingError;
 use crate::reserve::{Reserve, ReservedFile};
-use crate::schema;
+use crate::table::{Table, IOS};
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use std::fs::{self, OpenOptions};
@@ -20,7 +20,7 @@ const CACHED_ROWS: usize = 256;
 /// Rows by column, as the encoder wants them.
 #[derive(Default)]
 struct Columns {
-    wide: [Vec<i64>; schema::WIDE_COLUMNS],
+    wide: [Vec<i64>; IOS.wide],
     narrow: [Vec<i32>; 5],
 }
 
@@ -46,9 +46,29 @@ impl Columns {
     }
 }
 
-/// `ios/NNNNN.parquet.open`.
+/// What encodes a segment.
+pub(crate) type SegmentWriter = SerializedFileWriter<BufWriter<ReservedFile>>;
+
+/// Creates `directory`/`folder`/NNNNN.parquet.open.
+pub(crate) fn create_file(
+    directory: &Path,
+    folder: &str,
+    index: u32,
+    reserve: &Reserve,
+    table: &Table,
+) -> Result<(SegmentWriter, PathBuf), RecordingError> {
+    let open_path = directory.join(folder).join(format!("{index:05}.parquet.open"));
+    let file = OpenOptions::new().write(true).create_new(true).open(&open_path);
+    let file = file.map_err(RecordingError::io("create", &open_path))?;
+    let file = BufWriter::with_capacity(1 << 20, reserve.guard(file));
+    let writer = SerializedFileWriter::new(file, table.message_type(), Arc::new(table.writer_properties()))
+        .map_err(RecordingError::encode(&open_path))?;
+    Ok((writer, open_path))
+}
+
+/// `ios/NNNNN.parquet.open`, or the same of the slowest I/Os.
 pub(crate) struct Segment {
-    writer: SerializedFileWriter<BufWriter<ReservedFile>>,
+    writer: SegmentWriter,
     /// Of the row group to come.
     gathered: Vec<IoRecord>,
     columns: Columns,
@@ -57,15 +77,14 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Creates segment `index` in `directory`/ios.
-    pub(crate) fn create(directory: &Path, index: u32, reserve: &Reserve) -> Result<Segment, RecordingError> {
-        let open_path = directory.join("ios").join(format!("{index:05}.parquet.open"));
-        let file = OpenOptions::new().write(true).create_new(true).open(&open_path);
-        let file = file.map_err(RecordingError::io("create", &open_path))?;
-        let file = BufWriter::with_capacity(1 << 20, reserve.guard(file));
-        let writer =
-            SerializedFileWriter::new(file, schema::message_type(), Arc::new(schema::writer_properties()))
-                .map_err(RecordingError::encode(&open_path))?;
+    /// Creates segment `index` in `directory`/`folder`.
+    pub(crate) fn create(
+        directory: &Path,
+        folder: &str,
+        index: u32,
+        reserve: &Reserve,
+    ) -> Result<Segment, RecordingError> {
+        let (writer, open_path) = create_file(directory, folder, index, reserve, &IOS)?;
         let gathered = Vec::with_capacity(ROW_GROUP_ROWS);
         Ok(Segment { writer, gathered, columns: Columns::default(), open_path, rows: 0 })
     }
@@ -105,7 +124,8 @@ impl Segment {
             }
             self.gathered.clear();
             let group = self.writer.next_row_group().map_err(RecordingError::encode(&self.open_path))?;
-            encode_group(group, &self.columns).map_err(RecordingError::encode(&self.open_path))?;
+            encode_group(group, &self.columns.wide, &self.columns.narrow)
+                .map_err(RecordingError::encode(&self.open_path))?;
             self.columns.clear();
         }
         Ok(())
@@ -114,17 +134,22 @@ impl Segment {
     /// Encodes the rest. What remains to do is disk work, for which nobody need wait.
     pub(crate) fn seal(mut self) -> Result<SealedSegment, RecordingError> {
         self.encode()?;
-        Ok(SealedSegment { writer: self.writer, open_path: self.open_path })
+        Ok(SealedSegment::new(self.writer, self.open_path))
     }
 }
 
 /// A segment to which no row will be added.
 pub(crate) struct SealedSegment {
-    writer: SerializedFileWriter<BufWriter<ReservedFile>>,
+    writer: SegmentWriter,
     open_path: PathBuf,
 }
 
 impl SealedSegment {
+    /// Of a writer to which nothing will be added.
+    pub(crate) fn new(writer: SegmentWriter, open_path: PathBuf) -> SealedSegment {
+        SealedSegment { writer, open_path }
+    }
+
     /// Its bytes but for the footer.
     pub(crate) fn bytes(&self) -> u64 {
         self.writer.bytes_written() as u64
@@ -144,16 +169,18 @@ impl SealedSegment {
     }
 }
 
-fn encode_group(
+/// Encodes one row group from its columns.
+pub(crate) fn encode_group(
     mut group: SerializedRowGroupWriter<'_, BufWriter<ReservedFile>>,
-    columns: &Columns,
+    wide: &[Vec<i64>],
+    narrow: &[Vec<i32>],
 ) -> parquet::errors::Result<()> {
-    for values in &columns.wide {
+    for values in wide {
         let mut column = group.next_column()?.expect("the schema has a column for each vector");
         column.typed::<Int64Type>().write_batch(values, None, None)?;
         column.close()?;
     }
-    for values in &columns.narrow {
+    for values in narrow {
         let mut column = group.next_column()?.expect("the schema has a column for each vector");
         column.typed::<Int32Type>().write_batch(values, None, None)?;
         column.close()?;

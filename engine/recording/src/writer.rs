@@ -1,16 +1,19 @@
 //! Writes a recording: rows into rotating segments, and a manifest that is true at every moment.
 
+use crate::closing::Closing;
 use crate::error::RecordingError;
+use crate::interval_segment;
 use crate::lock::WriterLock;
+use crate::long_run::{LongRun, PhaseStarts};
 use crate::manifest::{Counts, Manifest, Status};
-use crate::reader::Recording;
+use crate::reader::{Recording, IOS_FOLDER, SLOWEST_FOLDER};
+use crate::recover::count_again;
 use crate::reserve::Reserve;
 use crate::segment::Segment;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
-use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use testdrive_core::{IoRecord, Opcode};
 
@@ -42,8 +45,10 @@ pub struct RecordingWriter {
     limits: WriterLimits,
     reserve: Reserve,
     segment: Option<(Segment, Instant)>,
-    /// The segment before, while it is made durable: the disk may take longer than the queues of rows can wait.
-    closing: Option<JoinHandle<Result<(), RecordingError>>>,
+    closing: Closing,
+    /// Where not every row is kept.
+    long_run: Option<LongRun>,
+    starts: PhaseStarts,
     _lock: WriterLock,
     next_segment: u32,
     closed_bytes: u64,
@@ -51,7 +56,7 @@ pub struct RecordingWriter {
 }
 
 impl RecordingWriter {
-    /// Creates the directory and its manifest with status `running`.
+    /// Creates the directory and its manifest with status `running`. What the manifest says in `kept` is what is kept.
     ///
     /// # Errors
     /// When the directory exists already, or the system refuses.
@@ -63,8 +68,13 @@ impl RecordingWriter {
         if directory.exists() {
             return Err(RecordingError::Exists { path: directory.to_path_buf() });
         }
-        let segments = directory.join("ios");
-        fs::create_dir_all(&segments).map_err(RecordingError::io("create", &segments))?;
+        let folders: &[&str] = match manifest.kept {
+            None => &[IOS_FOLDER],
+            Some(_) => &[SLOWEST_FOLDER, interval_segment::FOLDER],
+        };
+        for folder in folders.iter().map(|folder| directory.join(folder)) {
+            fs::create_dir_all(&folder).map_err(RecordingError::io("create", &folder))?;
+        }
         let prepared =
             WriterLock::take(directory).map_err(RecordingError::io("lock", directory)).and_then(|lock| {
                 let reserve = Reserve::take(directory, limits.reserve_bytes)
@@ -76,13 +86,17 @@ impl RecordingWriter {
             // Nothing was recorded yet: a second try must not find the remains of the first.
             let _ = fs::remove_dir_all(directory);
         })?;
+        let starts = PhaseStarts::default();
+        let long_run = manifest.kept.map(|kept| LongRun::new(kept, starts.clone()));
         Ok(RecordingWriter {
             directory: directory.to_path_buf(),
             manifest,
             limits,
             reserve,
             segment: None,
-            closing: None,
+            closing: Closing::default(),
+            long_run,
+            starts,
             _lock: lock,
             next_segment: 0,
             closed_bytes: 0,
@@ -100,14 +114,20 @@ impl RecordingWriter {
         &mut self.manifest
     }
 
-    /// Rows written so far.
+    /// Where the start of each phase is told, from which its seconds are counted where not every row is kept.
+    pub fn phase_starts(&self) -> PhaseStarts {
+        self.starts.clone()
+    }
+
+    /// I/Os taken so far.
     pub fn rows(&self) -> u64 {
         self.manifest.counts.ios
     }
 
     /// Bytes of rows on disk so far: less than there will be by the rows that wait for their row group.
     pub fn bytes(&self) -> u64 {
-        self.closed_bytes + self.segment.as_ref().map_or(0, |(segment, _)| segment.bytes())
+        let histograms = self.long_run.as_ref().map_or(0, LongRun::bytes);
+        self.closed_bytes + histograms + self.segment.as_ref().map_or(0, |(segment, _)| segment.bytes())
     }
 
     /// A flag that turns true when the disk ran full: stop the run, then [`RecordingWriter::finish`].
@@ -115,7 +135,7 @@ impl RecordingWriter {
         self.reserve.spent_flag()
     }
 
-    /// Writes rows.
+    /// Writes rows, or what is kept of them.
     ///
     /// # Errors
     /// When the disk is full beyond the reserve, or the system refuses.
@@ -123,9 +143,20 @@ impl RecordingWriter {
         if rows.is_empty() {
             return Ok(());
         }
-        self.count(rows);
+        count_rows(&mut self.manifest.counts, &mut self.span, rows);
+        let (folder, rows) = match &mut self.long_run {
+            None => (IOS_FOLDER, rows),
+            Some(long_run) => {
+                long_run.choose(rows);
+                long_run.write_ready(&self.directory, &self.reserve)?;
+                (SLOWEST_FOLDER, long_run.chosen())
+            }
+        };
+        if rows.is_empty() {
+            return Ok(());
+        }
         if self.segment.is_none() {
-            let segment = Segment::create(&self.directory, self.next_segment, &self.reserve)?;
+            let segment = Segment::create(&self.directory, folder, self.next_segment, &self.reserve)?;
             self.next_segment += 1;
             self.segment = Some((segment, Instant::now()));
         }
@@ -142,6 +173,9 @@ impl RecordingWriter {
     /// # Errors
     /// As [`RecordingWriter::append`].
     pub fn rotate_if_old(&mut self) -> Result<(), RecordingError> {
+        if let Some(long_run) = &mut self.long_run {
+            long_run.rotate_if_old(&self.directory, &self.reserve, self.limits.segment_age)?;
+        }
         match &self.segment {
             Some((_, opened)) if opened.elapsed() >= self.limits.segment_age => self.close_segment(),
             _ => Ok(()),
@@ -153,7 +187,7 @@ impl RecordingWriter {
     /// # Errors
     /// As [`RecordingWriter::append`]; the segments that were closed before stay readable.
     pub fn finish(mut self, status: Status, reason: Option<String>) -> Result<Manifest, RecordingError> {
-        let closed = self.close_segment().and_then(|()| self.wait_for_closing());
+        let closed = self.close_all();
         self.manifest.status = status;
         self.manifest.status_reason = reason;
         if let Err(error) = &closed {
@@ -175,38 +209,24 @@ impl RecordingWriter {
         let Some((segment, _)) = self.segment.take() else { return Ok(()) };
         let sealed = segment.seal()?;
         self.closed_bytes += sealed.bytes();
-        self.wait_for_closing()?;
-        self.closing = Some(thread::spawn(move || sealed.close()));
-        Ok(())
+        self.closing.begin(sealed)
     }
 
-    fn wait_for_closing(&mut self) -> Result<(), RecordingError> {
-        match self.closing.take() {
-            Some(closing) => closing.join().expect("closing a segment does not panic"),
+    fn close_all(&mut self) -> Result<(), RecordingError> {
+        let rows = self.close_segment().and_then(|()| self.closing.wait());
+        let histograms = match &mut self.long_run {
+            Some(long_run) => long_run.finish(&self.directory, &self.reserve),
             None => Ok(()),
-        }
+        };
+        rows.and(histograms)
     }
 
     /// Counts what really is in closed segments, after one of them was lost.
     fn recount(&mut self) {
-        let (mut counts, mut span) = (Counts::default(), None);
-        let counted = Recording::open(&self.directory)
-            .and_then(|recording| recording.for_each_batch(|rows| count_rows(&mut counts, &mut span, rows)));
-        if counted.is_ok() {
+        let counted = Recording::open(&self.directory).and_then(|recording| count_again(&recording));
+        if let Ok((counts, _)) = counted {
             self.manifest.counts = counts;
         }
-    }
-
-    fn count(&mut self, rows: &[IoRecord]) {
-        let counts = &mut self.manifest.counts;
-        count_rows(counts, &mut self.span, rows);
-    }
-}
-
-impl Drop for RecordingWriter {
-    fn drop(&mut self) {
-        // A segment that is being closed is worth waiting for, also when the run is given up.
-        let _ = self.wait_for_closing();
     }
 }
 

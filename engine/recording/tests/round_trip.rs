@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use testdrive_core::{Flags, IoRecord, Opcode, SplitMix64};
 use testdrive_recording::{
-    Manifest, OrderBy, Recording, RecordingError, RecordingKind, RecordingWriter, Status, WriterLimits,
+    Kept, Manifest, OrderBy, Recording, RecordingError, RecordingKind, RecordingWriter, Status, WriterLimits,
 };
 
 fn limits(segment_rows: usize) -> WriterLimits {
@@ -155,4 +155,35 @@ proptest! {
         found.sort_by_key(|row| row.intended_ns);
         prop_assert_eq!(found, rows);
     }
+}
+
+#[test]
+fn after_a_crash_the_histograms_and_slowest_rows_of_closed_segments_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.rec");
+    let mut manifest = Manifest::new(RecordingKind::Run, "tsc");
+    manifest.kept = Some(Kept { slowest_per_second: 10, ..Kept::default() });
+    let young = WriterLimits { segment_age: Duration::ZERO, ..limits(1000) };
+    let mut writer = RecordingWriter::create(&path, manifest, young).unwrap();
+    writer.phase_starts().tell(0, 0);
+    let read_at =
+        |time_ns: i64| IoRecord { opcode: Opcode::Read, ..row(time_ns, 1_000 + time_ns / 1_000_000 % 997) };
+    for second in 0..20 {
+        let rows: Vec<IoRecord> =
+            (0..1000).map(|index| read_at(second * 1_000_000_000 + index * 1_000_000)).collect();
+        writer.append(&rows).unwrap();
+        writer.rotate_if_old().unwrap();
+    }
+    drop(writer);
+    let recording = Recording::open(&path).unwrap();
+    let counts = recording.manifest.counts;
+    assert_eq!(recording.manifest.status, Status::Interrupted);
+    // The last seconds were open still; what was closed is whole, and every I/O of it is counted though few rows are kept.
+    assert!(counts.ios >= 15_000 && counts.ios.is_multiple_of(1000), "{}", counts.ios);
+    assert_eq!(counts.bytes, counts.ios * 4096);
+    assert_eq!(counts.by_opcode.of(Opcode::Read).ios, counts.ios);
+    let mut kept = 0;
+    recording.for_each_slowest(|rows| kept += rows.len()).unwrap();
+    assert!(kept > 1000 && kept < 8_000, "{kept}");
+    assert_eq!(recording.rows().unwrap(), 0);
 }

@@ -304,6 +304,9 @@ impl Feeds {
 /// # Errors
 /// A usage error that says what the source lacks.
 pub fn check_source(recording: &Recording, job: &ReplayJob) -> Result<(), RunError> {
+    if let Some(reason) = recording.not_every_row() {
+        return Err(RunError::usage(format!("it cannot be replayed: {reason}")));
+    }
     let name = recording.directory().display();
     let absent = |column: &str| recording.manifest.absent_columns.iter().any(|absent| absent == column);
     for column in ["offset_bytes", "length_bytes", "opcode"] {

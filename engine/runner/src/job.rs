@@ -23,6 +23,9 @@ pub struct Job {
     /// False measures without keeping rows.
     #[serde(default = "yes")]
     pub record: bool,
+    /// What is kept of each I/O.
+    #[serde(default)]
+    pub keep: Keep,
     /// How long an I/O may take before the drive counts as silent.
     #[serde(default = "default_io_timeout_s")]
     pub io_timeout_s: f64,
@@ -51,6 +54,17 @@ pub struct DriveChoice {
     /// Consent to overwrite signatures.
     #[serde(default)]
     pub erase_signatures: bool,
+}
+
+/// What a recording keeps of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Keep {
+    /// The row of every I/O.
+    #[default]
+    Rows,
+    /// Histograms of each second and opcode, and the rows of the slowest I/Os: for runs too long to keep every row.
+    Slowest,
 }
 
 /// What an I/O error does to the run.

@@ -5,6 +5,7 @@ use crate::job::OnError;
 use crate::stop::Stop;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use testdrive_core::OpcodeCounts;
+use testdrive_recording::PhaseStarts;
 
 /// What decides when the next I/O goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Shared {
     pub errors: AtomicU64,
     /// Outstanding I/Os of the last worker that said so.
     pub in_flight: AtomicU64,
+    /// When each phase began, for a recorder that counts by the second.
+    pub phase_starts: PhaseStarts,
 }
 
 impl Default for Shared {
@@ -45,6 +48,7 @@ impl Default for Shared {
             bytes: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
+            phase_starts: PhaseStarts::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::book::{Book, DriveAccount};
 use crate::error::RunError;
 use crate::event::{Event, PhaseName};
 use crate::inputs::{check_fit, open_sources, open_target};
-use crate::job::Job;
+use crate::job::{Job, Keep};
 use crate::orders::Shared;
 use crate::phase::{run_phase, PhaseContext, RowProducers};
 use crate::plan::PhasePlan;
@@ -19,7 +19,7 @@ use std::time::Duration;
 use testdrive_core::{Histogram, IoRecord};
 use testdrive_drives::{Clock, Target};
 use testdrive_recording::{
-    Counts, Manifest, PhaseCounters, Recording, RecordingError, RecordingKind, RecordingWriter, Status,
+    Counts, Kept, Manifest, PhaseCounters, Recording, RecordingError, RecordingKind, RecordingWriter, Status,
     WriterLimits,
 };
 
@@ -69,6 +69,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     let mut manifest = Manifest::new(RecordingKind::Run, if modelled { "virtual" } else { clock.source() });
     manifest.drive = Some(target.identity().clone());
     manifest.source = source_of(&sources);
+    manifest.kept = (job.keep == Keep::Slowest).then(Kept::default);
     manifest.warnings = warnings::before(&manifest, &target);
     manifest.warnings.extend(warnings::of_sources(sources.iter().flatten().map(|source| &source.manifest)));
     manifest.warnings.iter().for_each(|warning| tell(Event::Warning(warning.clone())));
@@ -88,7 +89,10 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     let output = job.output.display().to_string();
     let phases = job.phases.iter().map(PhaseName::of).collect();
     tell(Event::Started { output, drive: target.identity().clone(), phases });
-    let shared = Shared::default();
+    let mut shared = Shared::default();
+    if let Some(writer) = &writer {
+        shared.phase_starts = writer.phase_starts();
+    }
     let live = Mutex::new(Live::default());
     let (producers, consumers) = row_queues(if job.record { submitters } else { 0 });
     let surroundings = Surroundings { job, clock, shared: &shared, live: &live, signal };

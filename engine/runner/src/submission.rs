@@ -126,6 +126,8 @@ impl<'a> Submission<'a> {
         }
         let lead_ns = if drive.identity().modelled { 0 } else { START_AFTER_NS };
         let start_ns = self.line.wait(|| drive.now_ns() + lead_ns)?;
+        // Before the first I/O, so that its row finds it.
+        self.context.shared.phase_starts.tell(self.context.index, start_ns);
         let orders = Orders {
             pacing: self.plan.pacing(),
             depth: self.options.depth,

@@ -95,6 +95,9 @@ impl<'r> RecordingSource<'r> {
         chosen: &Chosen,
         stop: Arc<AtomicBool>,
     ) -> Result<Self, ExportError> {
+        if let Some(reason) = recording.not_every_row() {
+            return Err(ExportError::Usage(format!("it cannot be exported: {reason}")));
+        }
         let phases = chosen.of(recording)?;
         let rows_of_a_pass = recording.rows_read_of(&phases)?;
         let state = State {
