@@ -1,32 +1,34 @@
 //! The drive: the queue of its interface, and the way of each command through its parts.
 
+mod accounts;
 mod background;
 mod faults;
 mod overhead;
+mod passage;
 mod powering;
 mod read;
 mod write;
 
 use crate::buffer::WriteBuffer;
-use crate::command::{status_of, touched_pages, whole_pages};
+use crate::command::status_of;
 use crate::contents::Contents;
-use crate::counts::{Counters, HostCounters};
+use crate::counts::HostCounters;
 use crate::events::{Action, Events};
 use crate::firmware::Firmware;
 use crate::ftl::TranslationLayer;
-use crate::log::{DriveEvent, DroppedEvents, EventKind, EventLog};
+use crate::log::EventLog;
 use crate::mapping_cache::MappingCache;
 use crate::model::Model;
 use crate::nand::Nand;
 use crate::placement::Placement;
-use crate::server::{transfer_ns, Server};
+use crate::server::Server;
 use background::Background;
 use faults::Faults;
 use overhead::Overhead;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
-use testdrive_core::{Command, Completion, Opcode};
-use write::{AfterBarrier, Barrier, WaitingWrite};
+use testdrive_core::{Command, Completion};
+use write::{Barrier, WaitingWrite};
 
 /// The slot of reads that no command waits for.
 const NOBODY: u32 = u32::MAX;
@@ -142,45 +144,10 @@ impl SimulatedDrive {
         self.in_flight
     }
 
-    /// What the drive's parts did so far.
-    pub fn counters(&self) -> Counters {
-        let nand = &self.nand.counters;
-        Counters {
-            host: self.host,
-            nand_reads: nand.reads,
-            buffered_pages_read: self.buffered_pages_read,
-            unmapped_pages_read: self.unmapped_pages_read,
-            mapping_hits: self.mapping_cache.as_ref().map_or(0, |cache| cache.hits),
-            mapping_misses: self.mapping_cache.as_ref().map_or(0, |cache| cache.misses),
-            host_programs: nand.host_programs,
-            cached_programs: nand.cached_programs,
-            folded_programs: nand.folded_programs,
-            suspends: nand.suspends,
-            moved_programs: nand.moved_programs,
-            overhead_programs: nand.overhead_programs,
-            erases: nand.erases,
-            pages: self.translation.counters(),
-            energy_uj: self.nand.power.energy_pj() / 1_000_000,
-            trim_owed_ns: self.firmware.owed_ns(),
-        }
-    }
-
     /// Lets so much be left of what is written from now on once it is compressed, if the drive does that: 0 of zeroes, 1 of random
     /// data.
     pub fn set_stored_share(&mut self, share: f64) {
         self.translation.set_stored_share(share);
-    }
-
-    /// Bytes that the NAND was given to program so far.
-    pub fn nand_written_bytes(&self) -> u64 {
-        self.counters().nand_written_bytes(self.model.parameters().program_unit_bytes)
-    }
-
-    /// Takes what the drive logged of its own work until now, and what the log had to drop of each kind.
-    ///
-    /// What the drive would do until then without a further command is in it after [`SimulatedDrive::advance`] only.
-    pub fn take_events(&mut self, now_ns: i64) -> (Vec<DriveEvent>, Vec<(EventKind, DroppedEvents)>) {
-        self.log.take(now_ns)
     }
 
     /// Lets the drive do what it does by itself until a time. It is done in any case before the next command; whoever asks what the
@@ -268,88 +235,6 @@ impl SimulatedDrive {
             Action::Gone => self.disappear(),
             Action::TemperatureStep => self.step_temperature(),
             Action::Completed(slot) => self.complete(slot),
-        }
-    }
-
-    /// Takes a command from the host into the drive.
-    fn admit(&mut self, now_ns: i64, slot: u32) {
-        self.in_drive += 1;
-        let InFlight { command, status, .. } = self.command(slot);
-        let pages = touched_pages(&command);
-        let count = u64::from(pages.end - pages.start);
-        let parameters = self.model.parameters();
-        let (at_ns, action) = match command.opcode {
-            _ if status != 0 => {
-                (self.firmware.metadata(now_ns) + parameters.acknowledge_ns, Action::Completed(slot))
-            }
-            Opcode::Read => {
-                (self.firmware.read(now_ns, count) + parameters.read_pipeline_ns, Action::ReadDecoded(slot))
-            }
-            Opcode::Write => {
-                let decoded_ns = self.firmware.write(now_ns, count);
-                let link_ns = transfer_ns(command.length_bytes, parameters.host_link_bytes_per_s);
-                (self.link_in.serve(decoded_ns, link_ns), Action::WriteArrived(slot))
-            }
-            Opcode::Trim => {
-                let done_ns = self.firmware.trim(now_ns, count);
-                if let Some(work_ns) = self.firmware.trims_at_once_ns(count) {
-                    self.log.note(EventKind::TrimService, done_ns - work_ns, done_ns, count);
-                }
-                (done_ns, Action::MetadataDecoded(slot))
-            }
-            Opcode::Flush | Opcode::WriteZeroes => {
-                (self.firmware.metadata(now_ns), Action::MetadataDecoded(slot))
-            }
-        };
-        self.events.schedule(at_ns, action);
-    }
-
-    fn metadata_decoded(&mut self, slot: u32) {
-        let command = self.command(slot).command;
-        if command.opcode == Opcode::Flush {
-            return self.await_durability(slot, AfterBarrier::Acknowledge);
-        }
-        let pages = touched_pages(&command);
-        if command.opcode == Opcode::Trim {
-            if let Some(slice_ns) =
-                self.firmware.owe_for_trim(self.now_ns, u64::from(pages.end - pages.start))
-            {
-                self.events.schedule(slice_ns, Action::TrimSlice);
-            }
-        }
-        self.translation.unmap(whole_pages(&command));
-        if let Some(contents) = &mut self.contents {
-            contents.trim(whole_pages(&command));
-        }
-        self.acknowledge(slot);
-    }
-
-    fn work_on_trims(&mut self) {
-        let slice = self.firmware.work_on_trims(self.now_ns);
-        self.log.note(EventKind::TrimService, slice.start_ns, slice.end_ns, slice.pages);
-        if let Some(next_ns) = slice.next_ns {
-            self.events.schedule(next_ns, Action::TrimSlice);
-        }
-    }
-
-    fn acknowledge(&mut self, slot: u32) {
-        let at_ns = self.now_ns + self.model.parameters().acknowledge_ns + self.outlier_ns();
-        self.events.schedule(at_ns, Action::Completed(slot));
-    }
-
-    fn complete(&mut self, slot: u32) {
-        let entry = self.slots[slot as usize].take().expect("a command that completes is in flight");
-        if entry.status == 0 {
-            self.host.count(&entry.command);
-        }
-        self.completed.push_back(Completion { slot, complete_ns: self.now_ns, status: entry.status });
-        self.in_flight -= 1;
-        if self.in_flight == 0 {
-            self.nand.power.rest(self.now_ns);
-        }
-        self.in_drive -= 1;
-        if let Some(next) = self.waiting_in_host.pop_front() {
-            self.admit(self.now_ns, next);
         }
     }
 
