@@ -36,13 +36,23 @@ class _Phase(_Part):
     data: Literal["incompressible", "zero"] | CompressibleData | None = None
 
 
-class PreparePhase(_Phase):
-    """Write every byte of the drive once."""
+class _GeneratedPhase(_Phase):
+    """What the phases have in common whose I/Os are generated: the part of the drive that they use."""
+
+    offset_bytes: NonNegativeInt | None = None
+    span_bytes: PositiveInt | None = None
+    span_share: Share | None = None
+    depth: PositiveInt | None = None
+    seed: NonNegativeInt | None = None
+
+
+class PreparePhase(_GeneratedPhase):
+    """Bring the drive into a defined state."""
 
     kind: Literal["prepare"]
-    method: Literal["sequential"] = "sequential"
+    method: Literal["purge", "sequential", "random"] = "sequential"
     block_bytes: PositiveInt | None = None
-    depth: PositiveInt | None = None
+    fills: PositiveFloat | None = None
 
 
 class ReplayPhase(_Phase):
@@ -65,18 +75,34 @@ class ReplayPhase(_Phase):
     max_in_flight: PositiveInt | None = None
 
 
-class SyntheticPhase(_Phase):
-    """Generated I/O in a closed loop."""
+class BlockShare(_Part):
+    """A length, and the share of I/Os that have it."""
+
+    bytes: PositiveInt
+    share: Share
+
+
+class HotSpot(_Part):
+    """A part of the span, and the share of I/Os that go there."""
+
+    span_share: Share
+    access_share: Share
+
+
+class SyntheticPhase(_GeneratedPhase):
+    """Generated I/O."""
 
     kind: Literal["synthetic"]
-    pattern: Literal["random", "sequential"] | None = None
+    pattern: Literal["random", "sequential", "random_once"] | None = None
     read_share: Share | None = None
-    block_bytes: PositiveInt | None = None
-    depth: PositiveInt | None = None
+    trim_share: Share | None = None
+    block_bytes: PositiveInt | list[BlockShare] | None = None
+    alignment_bytes: PositiveInt | None = None
+    hot_spots: list[HotSpot] | None = None
     ios: PositiveInt | None = None
+    bytes: PositiveInt | None = None
     duration_ns: PositiveInt | None = None
-    span_bytes: PositiveInt | None = None
-    seed: NonNegativeInt | None = None
+    drive_fills: PositiveFloat | None = None
 
 
 Phase = Annotated[PreparePhase | ReplayPhase | SyntheticPhase, Field(discriminator="kind")]

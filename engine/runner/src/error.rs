@@ -71,6 +71,12 @@ impl RunError {
     pub fn internal(message: String) -> RunError {
         RunError { kind: ErrorKind::Internal, message }
     }
+
+    /// The same, and in which phase.
+    #[must_use]
+    pub fn in_phase(self, name: &str) -> RunError {
+        RunError { message: format!("phase '{name}': {}", self.message), ..self }
+    }
 }
 
 impl From<RecordingError> for RunError {

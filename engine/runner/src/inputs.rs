@@ -4,6 +4,7 @@ use crate::error::RunError;
 use crate::feeder::check_source;
 use crate::job::{Job, PhaseJob};
 use crate::plan::lba_map;
+use crate::workload::Workload;
 use testdrive_core::{Command, IoRecord, LbaMode, Opcode, Placement};
 use testdrive_drives::{Access, Consent, Target};
 use testdrive_recording::{OrderBy, Recording};
@@ -28,7 +29,7 @@ pub fn open_sources(job: &Job) -> Result<Vec<Option<Recording>>, RunError> {
 fn modifies(phase: &PhaseJob, source: Option<&Recording>) -> bool {
     match (phase, source) {
         (PhaseJob::Prepare(_), _) => true,
-        (PhaseJob::Synthetic(job), _) => job.read_share < 1.0,
+        (PhaseJob::Synthetic(job), _) => job.trim_share > 0.0 || job.write_share() > 0.0,
         (PhaseJob::Replay(job), source) => {
             Opcode::ALL.into_iter().filter(|opcode| opcode.modifies()).any(|opcode| {
                 job.keeps(opcode)
@@ -62,22 +63,14 @@ pub fn check_fit(phase: &PhaseJob, source: Option<&Recording>, target: &Target) 
     if capacity_bytes < block_bytes {
         return too_small(format!("less than one block of {block_bytes}: give a larger drive"));
     }
-    let job_block_bytes = match phase {
-        PhaseJob::Prepare(job) => job.block_bytes,
-        PhaseJob::Synthetic(job) => job.block_bytes,
-        PhaseJob::Replay(_) => block_bytes,
-    };
-    if !job_block_bytes.is_multiple_of(block_bytes) {
-        let message = format!(
-            "block_bytes is {job_block_bytes}, and {} has blocks of {block_bytes}: give a multiple",
-            identity.uri
-        );
-        return Err(RunError::usage(message));
-    }
-    if capacity_bytes < job_block_bytes {
-        return too_small(format!(
-            "less than one I/O of {job_block_bytes}: give a larger drive, or a smaller block_bytes"
-        ));
+    Workload::of(phase, identity).map_err(|error| error.in_phase(phase.name()))?;
+    if let PhaseJob::Synthetic(job) = phase {
+        if job.trim_share > 0.0 && target.unsupported().contains(&Opcode::Trim) {
+            let (share, uri) = (job.trim_share, &identity.uri);
+            let message =
+                format!("trim_share is {share}, and {uri} takes no trims: give 0, or another drive");
+            return Err(RunError::usage(message).in_phase(phase.name()));
+        }
     }
     let (PhaseJob::Replay(job), Some(recording)) = (phase, source) else { return Ok(()) };
     if job.lba != LbaMode::Skip || recording.manifest.counts.end_max_bytes <= capacity_bytes {

@@ -1,5 +1,6 @@
 //! The job: what the control plane asks for. Documented in `docs/job.md`.
 
+use crate::job_generated::{PrepareJob, SyntheticJob};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use testdrive_core::{LbaMode, Opcode};
@@ -86,7 +87,7 @@ pub enum PhaseJob {
     Prepare(PrepareJob),
     /// Replays a recording.
     Replay(ReplayJob),
-    /// Generates I/Os in a closed loop.
+    /// Generates I/Os.
     Synthetic(SyntheticJob),
 }
 
@@ -101,37 +102,6 @@ pub enum Data {
     Zero,
     /// This share of each 4 KiB is zeroes.
     CompressibleShare(f64),
-}
-
-/// How a drive is prepared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PrepareMethod {
-    /// Every byte is written once, in order.
-    Sequential,
-}
-
-/// A `prepare` phase.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PrepareJob {
-    /// For people.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// How.
-    pub method: PrepareMethod,
-    /// Length of each write.
-    #[serde(default = "default_prepare_block_bytes")]
-    pub block_bytes: u64,
-    /// Writes in flight.
-    #[serde(default = "default_depth")]
-    pub depth: u32,
-    /// What they carry.
-    #[serde(default)]
-    pub data: Data,
-    /// Whether metrics are over its rows.
-    #[serde(default)]
-    pub measured: bool,
 }
 
 /// Which time of the source schedules an I/O.
@@ -225,56 +195,6 @@ pub struct ReplayJob {
     pub measured: bool,
 }
 
-/// Where generated I/Os go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Pattern {
-    /// Uniformly anywhere.
-    #[default]
-    Random,
-    /// One after the other, from the start again at the end.
-    Sequential,
-}
-
-/// A `synthetic` phase.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SyntheticJob {
-    /// For people.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// Where.
-    #[serde(default)]
-    pub pattern: Pattern,
-    /// Share of reads; the rest are writes.
-    #[serde(default = "default_read_share")]
-    pub read_share: f64,
-    /// Length of each I/O.
-    #[serde(default = "default_synthetic_block_bytes")]
-    pub block_bytes: u64,
-    /// I/Os in flight.
-    #[serde(default = "default_depth")]
-    pub depth: u32,
-    /// How many I/Os.
-    #[serde(default)]
-    pub ios: Option<u64>,
-    /// How long.
-    #[serde(default)]
-    pub duration_ns: Option<i64>,
-    /// From the drive's start; the whole drive by default.
-    #[serde(default)]
-    pub span_bytes: Option<u64>,
-    /// Of the offsets and the mix.
-    #[serde(default = "default_seed")]
-    pub seed: u64,
-    /// What writes carry.
-    #[serde(default)]
-    pub data: Data,
-    /// Whether metrics are over its rows.
-    #[serde(default = "yes")]
-    pub measured: bool,
-}
-
 fn yes() -> bool {
     true
 }
@@ -284,12 +204,6 @@ fn default_io_timeout_s() -> f64 {
 fn default_segment_s() -> f64 {
     30.0
 }
-fn default_prepare_block_bytes() -> u64 {
-    128 << 10
-}
-fn default_synthetic_block_bytes() -> u64 {
-    4 << 10
-}
 fn default_depth() -> u32 {
     32
 }
@@ -298,12 +212,6 @@ fn default_speed() -> f64 {
 }
 fn default_max_in_flight() -> u32 {
     4096
-}
-fn default_read_share() -> f64 {
-    1.0
-}
-fn default_seed() -> u64 {
-    1
 }
 
 impl PhaseJob {

@@ -17,8 +17,12 @@ mod gates;
 mod inputs;
 mod job;
 mod job_check;
+mod job_check_generated;
+mod job_generated;
 mod orders;
+mod permutation;
 mod phase;
+mod places;
 mod plan;
 mod recorder;
 mod run;
@@ -31,11 +35,10 @@ mod synthetic;
 mod warnings;
 mod watch;
 mod worker;
+mod workload;
 
 pub use error::{ErrorKind, RunError};
 pub use event::{Event, Progress};
-pub use job::{
-    Data, DriveChoice, Events, Job, OnError, Pace, Pattern, PhaseJob, PrepareJob, ReplayJob, Streams,
-    SyntheticJob, JOB_VERSION,
-};
+pub use job::{Data, DriveChoice, Events, Job, OnError, Pace, PhaseJob, ReplayJob, Streams, JOB_VERSION};
+pub use job_generated::{BlockBytes, BlockShare, HotSpot, Pattern, PrepareJob, PrepareMethod, SyntheticJob};
 pub use run::{run, Outcome};

@@ -13,6 +13,7 @@ use crate::spawn::Borrower;
 use crate::start_line::StartLine;
 use crate::submission::{Primed, Submission, Submitted};
 use crate::synthetic::Synthetic;
+use crate::warnings;
 use crate::watch::Watch;
 use rtrb::Producer;
 use serde_json::{Map, Value};
@@ -20,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
-use testdrive_core::{Histogram, IoRecord};
+use testdrive_core::{Histogram, IoRecord, Opcode};
 use testdrive_drives::{Clock, NullDrive, QueueOptions, Target};
 use testdrive_recording::Status;
 
@@ -79,15 +80,9 @@ pub fn run_phase(
     context: &PhaseContext<'_>,
     tell: &mut dyn FnMut(Event),
 ) -> Result<PhaseOutcome, RunError> {
-    let capacity_bytes = target.identity().capacity_bytes;
     match (plan.job, plan.recording) {
-        (PhaseJob::Prepare(job), _) => {
-            let feeding = Feeding { sources: vec![Synthetic::fill(job, capacity_bytes)], feeder: None };
-            run_submitters(plan, target, feeding, producers, context, tell)
-        }
-        (PhaseJob::Synthetic(job), _) => {
-            let feeding = Feeding { sources: vec![Synthetic::generate(job, capacity_bytes)], feeder: None };
-            run_submitters(plan, target, feeding, producers, context, tell)
+        (PhaseJob::Prepare(_) | PhaseJob::Synthetic(_), _) => {
+            generate(plan, target, producers, context, tell)
         }
         (PhaseJob::Replay(job), Some(recording)) => {
             let feeder = Feeder {
@@ -95,7 +90,7 @@ pub fn run_phase(
                 job,
                 map: lba_map(recording, job, target),
                 unsupported: target.unsupported(),
-                transfer_max_bytes: plan.io_bytes_max(target.identity().logical_block_bytes),
+                transfer_max_bytes: plan.io_bytes_max(target.identity()),
             };
             let (feeds, feds) = queues(plan.submitters(target));
             let feeding = Feeding { sources: feds, feeder: Some((feeder, feeds)) };
@@ -103,6 +98,30 @@ pub fn run_phase(
         }
         (PhaseJob::Replay(_), None) => unreachable!("a replay's recording was opened with the job"),
     }
+}
+
+/// Runs a phase whose I/Os are generated.
+fn generate(
+    plan: &PhasePlan<'_>,
+    target: &mut Target,
+    producers: &mut RowProducers,
+    context: &PhaseContext<'_>,
+    tell: &mut dyn FnMut(Event),
+) -> Result<PhaseOutcome, RunError> {
+    let mut workload = plan.workload(target.identity()).expect("the phase generates its I/Os");
+    let mut findings = Map::new();
+    if plan.is_purge() {
+        let purges = !target.unsupported().contains(&Opcode::Trim);
+        findings.insert("purge".into(), if purges { "trim" } else { "none" }.into());
+        if !purges {
+            workload.ends.ios = Some(0);
+            tell(Event::Warning(warnings::no_purge(plan.job.name(), target.identity())));
+        }
+    }
+    let feeding = Feeding { sources: vec![Synthetic::new(&workload, 0, 1)], feeder: None };
+    let mut outcome = run_submitters(plan, target, feeding, producers, context, tell)?;
+    outcome.findings.extend(findings);
+    Ok(outcome)
 }
 
 /// A phase's sources, and for a replay what feeds them.
@@ -126,10 +145,10 @@ fn run_submitters<S: Primed>(
     let options = QueueOptions {
         clock: context.clock,
         depth: plan.depth(submitters),
-        io_bytes_max: plan.io_bytes_max(identity.logical_block_bytes),
+        io_bytes_max: plan.io_bytes_max(identity),
         data: write_data(plan.job.data()),
     };
-    let planned_ios = plan.planned_ios(identity.capacity_bytes);
+    let planned_ios = plan.planned_ios(identity);
     let rows: Vec<RowQueue<'_>> = (0..submitters).map(|index| row_end(producers, index, context)).collect();
     let stop = &context.shared.stop;
     let submission = Submission { plan, options, line: &line, context, submitters };

@@ -1,11 +1,13 @@
 //! What a phase of the job comes to on a given target: submitters, depth, pacing, sizes, and how much there is to do.
 
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
+use crate::job_generated::PrepareMethod;
 use crate::orders::Pacing;
+use crate::workload::Workload;
 use std::thread;
 use testdrive_core::{LbaMap, Opcode, OpcodeCounts};
 use testdrive_drives::{Target, WriteData};
-use testdrive_recording::Recording;
+use testdrive_recording::{DriveIdentity, Recording};
 
 /// A phase whose inputs have been checked.
 pub struct PhasePlan<'a> {
@@ -50,11 +52,23 @@ impl PhasePlan<'_> {
         depth.div_ceil(submitters)
     }
 
+    /// What is generated on a drive that the phase was found to fit; `None` for a replay.
+    pub fn workload(&self, drive: &DriveIdentity) -> Option<Workload> {
+        Workload::of(self.job, drive).expect("the phase was checked against the drive")
+    }
+
+    /// Whether the phase is to trim everything.
+    pub fn is_purge(&self) -> bool {
+        matches!(self.job, PhaseJob::Prepare(job) if job.method == PrepareMethod::Purge)
+    }
+
     /// The longest transfer.
-    pub fn io_bytes_max(&self, block_bytes: u64) -> u64 {
+    pub fn io_bytes_max(&self, drive: &DriveIdentity) -> u64 {
+        let block_bytes = drive.logical_block_bytes;
         match (self.job, self.recording) {
-            (PhaseJob::Prepare(job), _) => job.block_bytes,
-            (PhaseJob::Synthetic(job), _) => job.block_bytes,
+            (PhaseJob::Prepare(_) | PhaseJob::Synthetic(_), _) => {
+                self.workload(drive).map_or(block_bytes, |workload| workload.transfer_bytes_max())
+            }
             (PhaseJob::Replay(_), Some(recording)) => {
                 let counts = &recording.manifest.counts.by_opcode;
                 let longest = [Opcode::Read, Opcode::Write]
@@ -69,10 +83,9 @@ impl PhasePlan<'_> {
     }
 
     /// I/Os to come, where they are known.
-    pub fn planned_ios(&self, capacity_bytes: u64) -> Option<u64> {
+    pub fn planned_ios(&self, drive: &DriveIdentity) -> Option<u64> {
         match (self.job, self.recording) {
-            (PhaseJob::Prepare(job), _) => Some(capacity_bytes.div_ceil(job.block_bytes)),
-            (PhaseJob::Synthetic(job), _) => job.ios,
+            (PhaseJob::Prepare(_) | PhaseJob::Synthetic(_), _) => self.workload(drive)?.planned_ios(),
             (PhaseJob::Replay(job), Some(recording)) if job.duration_ns.is_none() => {
                 let counts = measured_counts(recording);
                 let kept = Opcode::ALL.into_iter().filter(|opcode| job.keeps(*opcode));

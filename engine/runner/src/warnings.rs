@@ -3,7 +3,7 @@
 use crate::book::Totals;
 use crate::job::Job;
 use testdrive_drives::Target;
-use testdrive_recording::{Manifest, Status, Warning};
+use testdrive_recording::{DriveIdentity, Manifest, Status, Warning};
 
 fn warning(code: &str, message: impl Into<String>, remedy: &str) -> Warning {
     Warning { code: code.into(), message: message.into(), remedy: remedy.into() }
@@ -21,6 +21,16 @@ pub fn before(manifest: &Manifest, target: &Target) -> Vec<Warning> {
         ));
     }
     warnings
+}
+
+/// A purge of a drive that takes no trims.
+pub fn no_purge(phase: &str, drive: &DriveIdentity) -> Warning {
+    let message = format!("the phase '{phase}' purged nothing: {} takes no trims", drive.uri);
+    warning(
+        "not_purged",
+        message,
+        "the drive keeps what it held: format or erase it with its own tool before the run",
+    )
 }
 
 /// The code of a source that lacks events, and of a run whose source, or its source, does.

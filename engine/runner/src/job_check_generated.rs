@@ -1,0 +1,131 @@
+//! Whether the phases whose I/Os are generated make sense.
+
+use crate::error::RunError;
+use crate::job::TRANSFER_MAX_BYTES;
+use crate::job_check::{check, check_depth, check_duration};
+use crate::job_generated::{
+    BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, SyntheticJob, SHARE_TOLERANCE,
+};
+
+/// The most often that a drive is filled.
+const FILLS_MAX: f64 = 1_000.0;
+/// The most lengths, and the most hot spots.
+const SHARES_MAX: usize = 64;
+
+pub fn check_prepare(job: &PrepareJob) -> Result<(), RunError> {
+    check_depth("depth", job.depth)?;
+    check_block("block_bytes", job.block_bytes())?;
+    check_fills("fills", job.fills)?;
+    let purge = job.method == PrepareMethod::Purge;
+    check(!purge || job.fills == 1.0, "fills", job.fills, "1 with method 'purge': trimming once is enough")?;
+    check_span(job.offset_bytes, job.span_bytes, job.span_share)?;
+    let whole_blocks = job.span_bytes.is_none_or(|span| purge || span >= job.block_bytes());
+    check(whole_blocks, "span_bytes", job.span_bytes.unwrap_or(0), "at least block_bytes")
+}
+
+pub fn check_synthetic(job: &SyntheticJob) -> Result<(), RunError> {
+    check_depth("depth", job.depth)?;
+    check_blocks(job)?;
+    check_ends(job)?;
+    check_share("read_share", job.read_share)?;
+    check_share("trim_share", job.trim_share)?;
+    let sum = job.read_share + job.trim_share;
+    check(sum <= 1.0 + SHARE_TOLERANCE, "read_share + trim_share", sum, "shares of at most 1 together")?;
+    check_span(job.offset_bytes, job.span_bytes, job.span_share)?;
+    check_hot_spots(job)
+}
+
+fn check_share(key: &str, share: f64) -> Result<(), RunError> {
+    check((0.0..=1.0).contains(&share), key, share, "a share from 0 to 1")
+}
+
+fn check_block(key: &str, block_bytes: u64) -> Result<(), RunError> {
+    let valid = block_bytes > 0 && block_bytes.is_multiple_of(512) && block_bytes <= TRANSFER_MAX_BYTES;
+    check(valid, key, block_bytes, "a multiple of 512, at most 256 MiB")
+}
+
+fn check_fills(key: &str, fills: f64) -> Result<(), RunError> {
+    check(fills > 0.0 && fills <= FILLS_MAX, key, fills, "a number above 0, at most 1000")
+}
+
+fn check_span(offset_bytes: u64, span_bytes: Option<u64>, span_share: Option<f64>) -> Result<(), RunError> {
+    check(offset_bytes.is_multiple_of(512), "offset_bytes", offset_bytes, "a multiple of 512")?;
+    let span_valid = span_bytes.is_none_or(|span| span > 0 && span.is_multiple_of(512));
+    check(span_valid, "span_bytes", span_bytes.unwrap_or(0), "a multiple of 512 above 0")?;
+    let share = span_share.unwrap_or(1.0);
+    check(share > 0.0 && share <= 1.0, "span_share", share, "a share above 0, at most 1")?;
+    let one = span_bytes.is_none() || span_share.is_none();
+    check(one, "span_share", share, "either span_bytes or span_share, not both")
+}
+
+fn check_blocks(job: &SyntheticJob) -> Result<(), RunError> {
+    let shares = job.block_bytes.shares();
+    let count_valid = (1..=SHARES_MAX).contains(&shares.len());
+    check(count_valid, "the number of lengths in block_bytes", shares.len(), "from 1 to 64")?;
+    for block in &shares {
+        check_block("block_bytes", block.bytes)?;
+        check(block.share > 0.0 && block.share <= 1.0, "share", block.share, "a share above 0, at most 1")?;
+    }
+    let sum: f64 = shares.iter().map(|block| block.share).sum();
+    check(
+        (sum - 1.0).abs() < 1e-6,
+        "the sum of the shares of block_bytes",
+        sum,
+        "shares that make 1 together",
+    )?;
+    if let Some(alignment_bytes) = job.alignment_bytes {
+        check_block("alignment_bytes", alignment_bytes)?;
+    }
+    let longest = shares.iter().map(|block| block.bytes).max().unwrap_or(0);
+    let span_valid = job.span_bytes.is_none_or(|span| span >= longest);
+    check(span_valid, "span_bytes", job.span_bytes.unwrap_or(0), "at least block_bytes")?;
+    if job.pattern == Pattern::RandomOnce {
+        let one = matches!(job.block_bytes, BlockBytes::One(_));
+        check(
+            one,
+            "block_bytes",
+            "a list",
+            "one length with pattern 'random_once', whose places are counted",
+        )?;
+        let alignment_bytes = job.alignment_bytes.unwrap_or(longest);
+        let wanted = "at least block_bytes with pattern 'random_once', so that no two places overlap";
+        check(alignment_bytes >= longest, "alignment_bytes", alignment_bytes, wanted)?;
+    }
+    Ok(())
+}
+
+fn check_ends(job: &SyntheticJob) -> Result<(), RunError> {
+    check_duration(job.duration_ns)?;
+    if let Some(fills) = job.drive_fills {
+        check_fills("drive_fills", fills)?;
+        let wanted = "an end that reads reach too: there are no writes to fill the drive";
+        check(job.write_share() > 0.0, "drive_fills", fills, wanted)?;
+    }
+    let bounded =
+        job.ios.is_some() || job.bytes.is_some() || job.duration_ns.is_some() || job.drive_fills.is_some();
+    check(bounded, "an end", "absent", "at least one of ios, bytes, duration_ns and drive_fills")
+}
+
+fn check_hot_spots(job: &SyntheticJob) -> Result<(), RunError> {
+    let spots = &job.hot_spots;
+    check(spots.len() <= SHARES_MAX, "the number of hot_spots", spots.len(), "at most 64")?;
+    let random = spots.is_empty() || job.pattern == Pattern::Random;
+    check(random, "hot_spots", spots.len(), "none, or pattern 'random'")?;
+    for HotSpot { span_share, access_share } in spots {
+        check(
+            *span_share > 0.0 && *span_share <= 1.0,
+            "span_share",
+            span_share,
+            "a share above 0, at most 1",
+        )?;
+        check_share("access_share", *access_share)?;
+    }
+    let span: f64 = spots.iter().map(|spot| spot.span_share).sum();
+    let access: f64 = spots.iter().map(|spot| spot.access_share).sum();
+    let at_most_1 = |sum: f64| sum <= 1.0 + SHARE_TOLERANCE;
+    check(at_most_1(span), "the sum of span_share of hot_spots", span, "shares of at most 1 together")?;
+    check(at_most_1(access), "the sum of access_share of hot_spots", access, "shares of at most 1 together")?;
+    let rest_has_room = span < 1.0 - SHARE_TOLERANCE || spots.is_empty() || access > 1.0 - 1e-6;
+    let wanted = "shares that make 1 together, since hot_spots leave no other part of the span";
+    check(rest_has_room, "the sum of access_share of hot_spots", access, wanted)
+}

@@ -1,0 +1,215 @@
+//! The phases of the job whose I/Os are generated: `prepare` and `synthetic`. Documented in `docs/job.md`.
+
+use crate::job::Data;
+use serde::{Deserialize, Serialize};
+
+/// How a drive is prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PrepareMethod {
+    /// Every byte is trimmed once, in order; nothing is done where the drive takes no trims.
+    Purge,
+    /// Every byte is written, in order.
+    Sequential,
+    /// Blocks anywhere are written.
+    Random,
+}
+
+/// A `prepare` phase.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PrepareJob {
+    /// For people.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// How.
+    pub method: PrepareMethod,
+    /// Length of each I/O; the method's own by default.
+    #[serde(default)]
+    pub block_bytes: Option<u64>,
+    /// I/Os in flight.
+    #[serde(default = "default_depth")]
+    pub depth: u32,
+    /// How often the span's size is written.
+    #[serde(default = "default_fills")]
+    pub fills: f64,
+    /// Where the span begins.
+    #[serde(default)]
+    pub offset_bytes: u64,
+    /// Its size; what is left of the drive by default.
+    #[serde(default)]
+    pub span_bytes: Option<u64>,
+    /// Its size as a share of the drive's.
+    #[serde(default)]
+    pub span_share: Option<f64>,
+    /// Of the places.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// What writes carry.
+    #[serde(default)]
+    pub data: Data,
+    /// Whether metrics are over its rows.
+    #[serde(default)]
+    pub measured: bool,
+}
+
+impl PrepareJob {
+    /// Length of each I/O.
+    pub fn block_bytes(&self) -> u64 {
+        self.block_bytes.unwrap_or(match self.method {
+            PrepareMethod::Purge => 64 << 20,
+            PrepareMethod::Sequential => 128 << 10,
+            PrepareMethod::Random => 4 << 10,
+        })
+    }
+}
+
+/// Where generated I/Os go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pattern {
+    /// Uniformly anywhere.
+    #[default]
+    Random,
+    /// One after the other, from the start again at the end.
+    Sequential,
+    /// Anywhere, but nowhere twice before every block had its turn.
+    RandomOnce,
+}
+
+/// One length among several.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockShare {
+    /// The length.
+    pub bytes: u64,
+    /// The share of I/Os that have it.
+    pub share: f64,
+}
+
+/// How long I/Os are.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "block_bytes is an integer, or a list of {\"bytes\": integer, \"share\": number}"
+)]
+pub enum BlockBytes {
+    /// All as long.
+    One(u64),
+    /// A distribution.
+    Several(Vec<BlockShare>),
+}
+
+impl BlockBytes {
+    /// As a distribution.
+    pub fn shares(&self) -> Vec<BlockShare> {
+        match self {
+            BlockBytes::One(bytes) => vec![BlockShare { bytes: *bytes, share: 1.0 }],
+            BlockBytes::Several(shares) => shares.clone(),
+        }
+    }
+}
+
+/// A part of the span that gets more I/Os, or fewer, than its size tells.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HotSpot {
+    /// Its size as a share of the span's.
+    pub span_share: f64,
+    /// The share of I/Os that go there.
+    pub access_share: f64,
+}
+
+/// A `synthetic` phase.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SyntheticJob {
+    /// For people.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// Where.
+    #[serde(default)]
+    pub pattern: Pattern,
+    /// Share of reads.
+    #[serde(default = "default_read_share")]
+    pub read_share: f64,
+    /// Share of trims; the rest are writes.
+    #[serde(default)]
+    pub trim_share: f64,
+    /// Length of each I/O.
+    #[serde(default = "default_block_bytes")]
+    pub block_bytes: BlockBytes,
+    /// Offsets are multiples of it, counted from `offset_bytes`; each I/O's own length by default.
+    #[serde(default)]
+    pub alignment_bytes: Option<u64>,
+    /// I/Os in flight.
+    #[serde(default = "default_depth")]
+    pub depth: u32,
+    /// Ends the phase: so many I/Os.
+    #[serde(default)]
+    pub ios: Option<u64>,
+    /// Ends the phase: so many bytes.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// Ends the phase: so long.
+    #[serde(default)]
+    pub duration_ns: Option<i64>,
+    /// Ends the phase: so many times the drive's capacity written.
+    #[serde(default)]
+    pub drive_fills: Option<f64>,
+    /// Where the span begins.
+    #[serde(default)]
+    pub offset_bytes: u64,
+    /// Its size; what is left of the drive by default.
+    #[serde(default)]
+    pub span_bytes: Option<u64>,
+    /// Its size as a share of the drive's.
+    #[serde(default)]
+    pub span_share: Option<f64>,
+    /// Parts of the span with a share of I/Os of their own, from its start on.
+    #[serde(default)]
+    pub hot_spots: Vec<HotSpot>,
+    /// Of the offsets and the mix.
+    #[serde(default = "default_seed")]
+    pub seed: u64,
+    /// What writes carry.
+    #[serde(default)]
+    pub data: Data,
+    /// Whether metrics are over its rows.
+    #[serde(default = "yes")]
+    pub measured: bool,
+}
+
+/// Shares that come closer than this to a whole are meant to be one: decimals are not exact in binary.
+pub const SHARE_TOLERANCE: f64 = 1e-9;
+
+impl SyntheticJob {
+    /// Share of writes: what reads and trims leave.
+    pub fn write_share(&self) -> f64 {
+        let share = 1.0 - self.read_share - self.trim_share;
+        if share < SHARE_TOLERANCE {
+            0.0
+        } else {
+            share
+        }
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+fn default_fills() -> f64 {
+    1.0
+}
+fn default_depth() -> u32 {
+    32
+}
+fn default_block_bytes() -> BlockBytes {
+    BlockBytes::One(4 << 10)
+}
+fn default_read_share() -> f64 {
+    1.0
+}
+fn default_seed() -> u64 {
+    1
+}
