@@ -44,6 +44,17 @@ class PhaseBegun(_Event):
     planned_ns: int | None = None
 
 
+class SteadyProgress(_Event):
+    """The way of a phase to its steady state: the measure in the last round, and the last window's fit."""
+
+    measure: Literal["iops", "throughput", "latency"]
+    rounds: int
+    rounds_max: int
+    value: float | None = None
+    fit: dict[str, float] | None = None
+    achieved: bool = False
+
+
 class Progress(_Event):
     """Where the run stands; the rates and latencies are those of the last interval."""
 
@@ -61,6 +72,7 @@ class Progress(_Event):
     latency_max_ns: int | None = None
     in_flight: int | None = None
     lateness_max_ns: int | None = None
+    steady_state: SteadyProgress | None = None
 
 
 class ImportProgress(_Event):

@@ -89,6 +89,17 @@ class HotSpot(_Part):
     access_share: Share
 
 
+class SteadyState(_Part):
+    """When rounds of a phase count as steady, which ends it."""
+
+    measure: Literal["iops", "throughput", "latency"]
+    round_ns: PositiveInt
+    rounds_max: PositiveInt | None = None
+    window: PositiveInt | None = None
+    range_share: PositiveFloat | None = None
+    slope_share: PositiveFloat | None = None
+
+
 class SyntheticPhase(_GeneratedPhase):
     """Generated I/O."""
 
@@ -103,6 +114,7 @@ class SyntheticPhase(_GeneratedPhase):
     bytes: PositiveInt | None = None
     duration_ns: PositiveInt | None = None
     drive_fills: PositiveFloat | None = None
+    steady_state: SteadyState | None = None
 
 
 Phase = Annotated[PreparePhase | ReplayPhase | SyntheticPhase, Field(discriminator="kind")]

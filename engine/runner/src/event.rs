@@ -2,6 +2,7 @@
 
 use crate::error::RunError;
 use crate::job::PhaseJob;
+use crate::rounds::SteadyProgress;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use testdrive_recording::{Counts, DriveIdentity, Status, Warning};
@@ -111,6 +112,9 @@ pub struct Progress {
     pub in_flight: u64,
     /// The latest that an I/O was issued after its time.
     pub lateness_max_ns: i64,
+    /// The way to a steady state, of a phase that is to end with one and has had a round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady_state: Option<SteadyProgress>,
 }
 
 impl From<&RunError> for Event {

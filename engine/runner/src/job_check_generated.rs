@@ -2,15 +2,19 @@
 
 use crate::error::RunError;
 use crate::job::TRANSFER_MAX_BYTES;
-use crate::job_check::{check, check_depth, check_duration};
+use crate::job_check::{check, check_depth, check_duration, TIME_MAX_NS};
 use crate::job_generated::{
-    BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, SyntheticJob, SHARE_TOLERANCE,
+    BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, SteadyStateJob, SyntheticJob, SHARE_TOLERANCE,
 };
 
 /// The most often that a drive is filled.
 const FILLS_MAX: f64 = 1_000.0;
 /// The most lengths, and the most hot spots.
 const SHARES_MAX: usize = 64;
+/// The most rounds: each is kept.
+const ROUNDS_MAX: u32 = 10_000;
+/// The shortest round.
+const ROUND_MIN_NS: i64 = 1_000_000;
 
 pub fn check_prepare(job: &PrepareJob) -> Result<(), RunError> {
     check_depth("depth", job.depth)?;
@@ -101,9 +105,30 @@ fn check_ends(job: &SyntheticJob) -> Result<(), RunError> {
         let wanted = "an end that reads reach too: there are no writes to fill the drive";
         check(job.write_share() > 0.0, "drive_fills", fills, wanted)?;
     }
-    let bounded =
-        job.ios.is_some() || job.bytes.is_some() || job.duration_ns.is_some() || job.drive_fills.is_some();
-    check(bounded, "an end", "absent", "at least one of ios, bytes, duration_ns and drive_fills")
+    let bounded = job.ios.is_some()
+        || job.bytes.is_some()
+        || job.duration_ns.is_some()
+        || job.drive_fills.is_some()
+        || job.steady_state.is_some();
+    let wanted = "at least one of ios, bytes, duration_ns, drive_fills and steady_state";
+    check(bounded, "an end", "absent", wanted)?;
+    job.steady_state.as_ref().map_or(Ok(()), check_steady_state)
+}
+
+fn check_steady_state(job: &SteadyStateJob) -> Result<(), RunError> {
+    let SteadyStateJob { round_ns, rounds_max, window, range_share, slope_share, .. } = *job;
+    check((1..=ROUNDS_MAX).contains(&rounds_max), "rounds_max", rounds_max, "a number from 1 to 10000")?;
+    let longest_ns = TIME_MAX_NS / i64::from(rounds_max);
+    let wanted = "a millisecond or more, with rounds_max rounds in at most a year";
+    check((ROUND_MIN_NS..=longest_ns).contains(&round_ns), "round_ns", round_ns, wanted)?;
+    check((2..=rounds_max).contains(&window), "window", window, "a number from 2 to rounds_max")?;
+    check(
+        range_share > 0.0 && range_share <= 10.0,
+        "range_share",
+        range_share,
+        "a share above 0, at most 10",
+    )?;
+    check(slope_share > 0.0 && slope_share <= 10.0, "slope_share", slope_share, "a share above 0, at most 10")
 }
 
 fn check_hot_spots(job: &SyntheticJob) -> Result<(), RunError> {

@@ -120,6 +120,40 @@ pub struct HotSpot {
     pub access_share: f64,
 }
 
+/// What is judged for a steady state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measure {
+    /// I/Os per second.
+    Iops,
+    /// Bytes per second.
+    Throughput,
+    /// Mean latency.
+    Latency,
+}
+
+/// Rounds, and when the last of them are steady: docs/job.md defines it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SteadyStateJob {
+    /// What is judged.
+    pub measure: Measure,
+    /// How long a round is.
+    pub round_ns: i64,
+    /// How many rounds there are at most.
+    #[serde(default = "default_rounds_max")]
+    pub rounds_max: u32,
+    /// How many rounds are judged.
+    #[serde(default = "default_window")]
+    pub window: u32,
+    /// The most that they may range, as a share of their mean.
+    #[serde(default = "default_range_share")]
+    pub range_share: f64,
+    /// The most that their line may climb or fall, as a share of their mean.
+    #[serde(default = "default_slope_share")]
+    pub slope_share: f64,
+}
+
 /// A `synthetic` phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -157,6 +191,9 @@ pub struct SyntheticJob {
     /// Ends the phase: so many times the drive's capacity written.
     #[serde(default)]
     pub drive_fills: Option<f64>,
+    /// Ends the phase: steady, or out of rounds.
+    #[serde(default)]
+    pub steady_state: Option<SteadyStateJob>,
     /// Where the span begins.
     #[serde(default)]
     pub offset_bytes: u64,
@@ -212,4 +249,16 @@ fn default_read_share() -> f64 {
 }
 fn default_seed() -> u64 {
     1
+}
+fn default_rounds_max() -> u32 {
+    25
+}
+fn default_window() -> u32 {
+    5
+}
+fn default_range_share() -> f64 {
+    0.20
+}
+fn default_slope_share() -> f64 {
+    0.10
 }

@@ -14,6 +14,7 @@ mod error;
 mod event;
 mod feeder;
 mod gates;
+mod generate;
 mod inputs;
 mod job;
 mod job_check;
@@ -25,10 +26,13 @@ mod phase;
 mod places;
 mod plan;
 mod recorder;
+mod rounds;
 mod run;
+mod slot;
 mod source;
 mod spawn;
 mod start_line;
+mod steady_state;
 mod stop;
 mod submission;
 mod synthetic;
@@ -40,5 +44,10 @@ mod workload;
 pub use error::{ErrorKind, RunError};
 pub use event::{Event, Progress};
 pub use job::{Data, DriveChoice, Events, Job, OnError, Pace, PhaseJob, ReplayJob, Streams, JOB_VERSION};
-pub use job_generated::{BlockBytes, BlockShare, HotSpot, Pattern, PrepareJob, PrepareMethod, SyntheticJob};
+pub use job_generated::{
+    BlockBytes, BlockShare, HotSpot, Measure, Pattern, PrepareJob, PrepareMethod, SteadyStateJob,
+    SyntheticJob,
+};
+pub use rounds::SteadyProgress;
 pub use run::{run, Outcome};
+pub use steady_state::Fit;

@@ -5,15 +5,15 @@ use crate::error::RunError;
 use crate::event::{Event, PhaseName};
 use crate::feeder::{queues, Feeder, Feeds};
 use crate::gates::DepthMeter;
+use crate::generate::generate;
 use crate::job::{OnError, PhaseJob};
 use crate::orders::Shared;
 use crate::plan::{lba_map, write_data, PhasePlan};
 use crate::recorder::{Live, RowQueue};
+use crate::rounds::Rounds;
 use crate::spawn::Borrower;
 use crate::start_line::StartLine;
 use crate::submission::{Primed, Submission, Submitted};
-use crate::synthetic::Synthetic;
-use crate::warnings;
 use crate::watch::Watch;
 use rtrb::Producer;
 use serde_json::{Map, Value};
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
-use testdrive_core::{Histogram, IoRecord, Opcode};
+use testdrive_core::{Histogram, IoRecord};
 use testdrive_drives::{Clock, NullDrive, QueueOptions, Target};
 use testdrive_recording::Status;
 
@@ -48,6 +48,8 @@ pub struct PhaseContext<'a> {
 
 /// What a phase did.
 pub struct PhaseOutcome {
+    /// When it began.
+    pub start_ns: i64,
     /// When it ended.
     pub end_ns: i64,
     /// What became of its source.
@@ -93,44 +95,28 @@ pub fn run_phase(
                 transfer_max_bytes: plan.io_bytes_max(target.identity()),
             };
             let (feeds, feds) = queues(plan.submitters(target));
-            let feeding = Feeding { sources: feds, feeder: Some((feeder, feeds)) };
+            let feeding = Feeding { sources: feds, feeder: Some((feeder, feeds)), rounds: None };
             run_submitters(plan, target, feeding, producers, context, tell)
         }
         (PhaseJob::Replay(_), None) => unreachable!("a replay's recording was opened with the job"),
     }
 }
 
-/// Runs a phase whose I/Os are generated.
-fn generate(
-    plan: &PhasePlan<'_>,
-    target: &mut Target,
-    producers: &mut RowProducers,
-    context: &PhaseContext<'_>,
-    tell: &mut dyn FnMut(Event),
-) -> Result<PhaseOutcome, RunError> {
-    let mut workload = plan.workload(target.identity()).expect("the phase generates its I/Os");
-    let mut findings = Map::new();
-    if plan.is_purge() {
-        let purges = !target.unsupported().contains(&Opcode::Trim);
-        findings.insert("purge".into(), if purges { "trim" } else { "none" }.into());
-        if !purges {
-            workload.ends.ios = Some(0);
-            tell(Event::Warning(warnings::no_purge(plan.job.name(), target.identity())));
-        }
-    }
-    let feeding = Feeding { sources: vec![Synthetic::new(&workload, 0, 1)], feeder: None };
-    let mut outcome = run_submitters(plan, target, feeding, producers, context, tell)?;
-    outcome.findings.extend(findings);
-    Ok(outcome)
-}
-
 /// A phase's sources, and for a replay what feeds them.
-struct Feeding<'a, S> {
-    sources: Vec<S>,
-    feeder: Option<(Feeder<'a>, Feeds)>,
+pub struct Feeding<'a, S> {
+    /// One a submitter.
+    pub sources: Vec<S>,
+    /// What decodes the recording that is replayed.
+    pub feeder: Option<(Feeder<'a>, Feeds)>,
+    /// By which the phase is judged while it runs.
+    pub rounds: Option<&'a Rounds>,
 }
 
-fn run_submitters<S: Primed>(
+/// Runs the submitters of a phase, one for each source.
+///
+/// # Errors
+/// As [`run_phase`].
+pub fn run_submitters<S: Primed>(
     plan: &PhasePlan<'_>,
     target: &mut Target,
     feeding: Feeding<'_, S>,
@@ -151,13 +137,15 @@ fn run_submitters<S: Primed>(
     let planned_ios = plan.planned_ios(identity);
     let rows: Vec<RowQueue<'_>> = (0..submitters).map(|index| row_end(producers, index, context)).collect();
     let stop = &context.shared.stop;
-    let submission = Submission { plan, options, line: &line, context, submitters };
+    let rounds = feeding.rounds;
+    let submission = Submission { plan, options, line: &line, context, submitters, rounds };
     let (submitted, fed) = thread::scope(|scope| {
         let feeder = feeding.feeder.map(|(feeder, feeds)| scope.spawn(move || feeder.run(feeds, stop)));
         // SAFETY: the threads are dropped at the end of this block or of `watch_over`, and all that they borrow lives beyond it.
         let threads = unsafe { start(target, submission, feeding.sources, rows) };
         let submitted = threads.map(|threads| {
-            let watch = Watch::new(context, &line, PhaseName::of(plan.job), planned_ios, plan.planned_ns());
+            let planned = (planned_ios, plan.planned_ns());
+            let watch = Watch::new(context, &line, PhaseName::of(plan.job), planned, rounds);
             watch_over(threads, watch, tell)
         });
         if submitted.is_err() {
@@ -256,6 +244,7 @@ fn merge(
     producers: &mut RowProducers,
 ) -> PhaseOutcome {
     let mut outcome = PhaseOutcome {
+        start_ns,
         end_ns: start_ns,
         accounting,
         error,

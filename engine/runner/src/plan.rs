@@ -1,7 +1,7 @@
 //! What a phase of the job comes to on a given target: submitters, depth, pacing, sizes, and how much there is to do.
 
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
-use crate::job_generated::PrepareMethod;
+use crate::job_generated::{PrepareMethod, SteadyStateJob};
 use crate::orders::Pacing;
 use crate::workload::Workload;
 use std::thread;
@@ -60,6 +60,14 @@ impl PhasePlan<'_> {
     /// Whether the phase is to trim everything.
     pub fn is_purge(&self) -> bool {
         matches!(self.job, PhaseJob::Prepare(job) if job.method == PrepareMethod::Purge)
+    }
+
+    /// The steady state that ends the phase.
+    pub fn steady_state(&self) -> Option<SteadyStateJob> {
+        match self.job {
+            PhaseJob::Synthetic(job) => job.steady_state,
+            PhaseJob::Prepare(_) | PhaseJob::Replay(_) => None,
+        }
     }
 
     /// The longest transfer.

@@ -6,6 +6,7 @@ use crate::orders::{Orders, Pacing, Report};
 use crate::phase::PhaseContext;
 use crate::plan::PhasePlan;
 use crate::recorder::RowQueue;
+use crate::rounds::Rounds;
 use crate::source::Source;
 use crate::spawn::Verdict;
 use crate::start_line::{CancelOnPanic, StartLine};
@@ -75,6 +76,8 @@ pub struct Submission<'a> {
     pub context: &'a PhaseContext<'a>,
     /// How many there are.
     pub submitters: usize,
+    /// By which the phase is judged while it runs.
+    pub rounds: Option<&'a Rounds>,
 }
 
 impl<'a> Submission<'a> {
@@ -139,7 +142,8 @@ impl<'a> Submission<'a> {
             phase: self.context.index,
         };
         let settings = drive.identity().settings.clone();
-        let (report, rows, histogram) = Worker::new(drive, source, orders, self.context.shared, rows).run();
+        let worker = Worker::new(drive, source, orders, self.context.shared, rows).judged_by(self.rounds);
+        let (report, rows, histogram) = worker.run();
         Some(Submitted { report, rows, histogram, end_ns: drive.now_ns(), settings })
     }
 }

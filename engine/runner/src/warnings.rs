@@ -33,6 +33,13 @@ pub fn no_purge(phase: &str, drive: &DriveIdentity) -> Warning {
     )
 }
 
+/// A phase that was to end in a steady state, and did not.
+pub fn not_steady(phase: &str, rounds: usize) -> Warning {
+    let message = format!("the phase '{phase}' did not achieve a steady state in {rounds} rounds");
+    let remedy = "give it more or longer rounds (rounds_max, round_ns); what follows is measured on a drive still changing";
+    warning("steady_state_not_achieved", message, remedy)
+}
+
 /// The code of a source that lacks events, and of a run whose source, or its source, does.
 const LOST: &str = "events_lost";
 const SOURCE_LOST: &str = "source_events_lost";

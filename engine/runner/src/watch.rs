@@ -2,6 +2,7 @@
 
 use crate::event::{Event, PhaseName, Progress};
 use crate::phase::PhaseContext;
+use crate::rounds::Rounds;
 use crate::start_line::StartLine;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,6 +17,7 @@ pub struct Watch<'a> {
     line: &'a StartLine,
     planned_ios: Option<u64>,
     planned_ns: Option<i64>,
+    rounds: Option<&'a Rounds>,
     begun: Option<PhaseName>,
     told: Instant,
     ios_before: u64,
@@ -30,8 +32,8 @@ impl<'a> Watch<'a> {
         context: &'a PhaseContext<'a>,
         line: &'a StartLine,
         phase: PhaseName,
-        planned_ios: Option<u64>,
-        planned_ns: Option<i64>,
+        (planned_ios, planned_ns): (Option<u64>, Option<i64>),
+        rounds: Option<&'a Rounds>,
     ) -> Watch<'a> {
         let shared = context.shared;
         let (ios, bytes) = (shared.ios.load(Ordering::Relaxed), shared.bytes.load(Ordering::Relaxed));
@@ -40,6 +42,7 @@ impl<'a> Watch<'a> {
             line,
             planned_ios,
             planned_ns,
+            rounds,
             begun: Some(phase),
             told: Instant::now(),
             ios_before: ios,
@@ -84,11 +87,10 @@ impl<'a> Watch<'a> {
         let live = std::mem::take(&mut *self.context.live.lock().expect("no holder of this lock panics"));
         let elapsed_ns = now_ns - start_ns;
         let (phase_ios, phase_bytes) = (ios - self.ios_before, bytes - self.bytes_before);
-        let done_share = match (self.planned_ns, self.planned_ios) {
-            (Some(planned_ns), _) => Some(elapsed_ns as f64 / planned_ns.max(1) as f64),
-            (None, Some(planned_ios)) => Some(phase_ios as f64 / planned_ios.max(1) as f64),
-            (None, None) => None,
-        };
+        let by_time = self.planned_ns.map(|planned_ns| elapsed_ns as f64 / planned_ns.max(1) as f64);
+        let by_ios = self.planned_ios.map(|planned_ios| phase_ios as f64 / planned_ios.max(1) as f64);
+        // Whichever end is nearer comes first.
+        let done_share = by_time.into_iter().chain(by_ios).reduce(f64::max);
         let has_latencies = live.latencies.count() > 0;
         tell(Event::Progress(Progress {
             phase: self.context.index,
@@ -104,6 +106,7 @@ impl<'a> Watch<'a> {
             latency_max_ns: has_latencies.then(|| live.latencies.max_ns()),
             in_flight: shared.in_flight.load(Ordering::Relaxed),
             lateness_max_ns: live.lateness_max_ns,
+            steady_state: self.rounds.and_then(Rounds::progress),
         }));
         self.last = (now_ns, ios, bytes);
     }

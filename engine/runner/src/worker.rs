@@ -1,13 +1,14 @@
 //! The submitting loop: what is due goes to the drive, what completes goes to the recorder, and nothing else happens here.
 
 use crate::completed::Completed;
-use crate::job::OnError;
 use crate::orders::{Orders, Pacing, Report, Shared};
 use crate::recorder::RowQueue;
+use crate::rounds::{RoundTally, Rounds};
+use crate::slot::{count_failure, is_gone, Slot};
 use crate::source::{Peek, Planned, Source};
 use std::io;
 use std::sync::atomic::Ordering;
-use testdrive_core::{Completion, Flags, Histogram, IoRecord, Opcode, NO_COMPLETION};
+use testdrive_core::{Completion, Histogram, NO_COMPLETION};
 use testdrive_drives::{Drive, SubmitError, Wait};
 use testdrive_recording::Status;
 
@@ -20,14 +21,6 @@ const CLOSED_BATCH_MAX: usize = 4;
 const WATCH_NS: i64 = 20_000_000;
 /// How long a starved submitter of a real drive looks for completions before it looks for I/Os again.
 const STARVED_WAIT_NS: i64 = 2_000;
-
-#[derive(Clone, Copy)]
-struct Slot {
-    intended_ns: i64,
-    submit_ns: i64,
-    planned: Planned,
-    busy: bool,
-}
 
 /// One submitting loop.
 pub struct Worker<'d, 'a, D, S> {
@@ -42,6 +35,7 @@ pub struct Worker<'d, 'a, D, S> {
     completions: Vec<Completion>,
     completed: Completed,
     report: Report,
+    tally: Option<RoundTally<'a>>,
     virtual_time: bool,
     watched_ns: i64,
 }
@@ -63,19 +57,6 @@ enum Next {
 impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     /// A loop over one queue of a drive.
     pub fn new(drive: &'d mut D, source: S, orders: Orders, shared: &'a Shared, rows: RowQueue<'a>) -> Self {
-        let blank = Planned {
-            command: testdrive_core::Command {
-                offset_bytes: 0,
-                length_bytes: 0,
-                opcode: Opcode::Read,
-                flags: Flags::NONE,
-            },
-            due_ns: 0,
-            gate: 0,
-            sequence: 0,
-            stream: 0,
-            opens_gates: false,
-        };
         let virtual_time = drive.identity().modelled;
         Worker {
             drive,
@@ -83,15 +64,22 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             orders,
             shared,
             rows,
-            slots: vec![Slot { intended_ns: 0, submit_ns: 0, planned: blank, busy: false }; orders.depth],
+            slots: vec![Slot::FREE; orders.depth],
             free: (0..orders.depth as u32).rev().collect(),
             batch: Vec::with_capacity(BATCH_MAX),
             completions: Vec::with_capacity(orders.depth),
             completed: Completed::default(),
             report: Report::default(),
+            tally: None,
             virtual_time,
             watched_ns: orders.start_ns,
         }
+    }
+
+    /// The same, in rounds that may end the phase.
+    pub fn judged_by(mut self, rounds: Option<&'a Rounds>) -> Self {
+        self.tally = rounds.map(|rounds| RoundTally::new(rounds, self.orders.start_ns));
+        self
     }
 
     /// Runs until the source has ended and everything has completed, or the run stops.
@@ -111,6 +99,8 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         }
         self.abandon_outstanding();
         let now_ns = self.drive.now_ns();
+        // The phase's end may also be a round's.
+        self.tally.as_mut().map(|tally| tally.pass(now_ns));
         self.report.depth.change(now_ns, 0);
         self.shared.now_ns.store(now_ns, Ordering::Relaxed);
         self.report.recorder_waits = self.rows.waits();
@@ -135,6 +125,9 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     fn submit_due(&mut self) -> Next {
         let now_ns = self.drive.now_ns();
         if self.orders.end_ns.is_some_and(|end_ns| now_ns >= end_ns) {
+            return Next::Ended;
+        }
+        if self.tally.as_mut().is_some_and(|tally| tally.pass(now_ns)) {
             return Next::Ended;
         }
         let closed = matches!(self.orders.pacing, Pacing::Closed(_));
@@ -282,7 +275,10 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                 count_failure(self.shared, self.orders.on_error, slot, completion.status, gone);
             }
             let latency_ns = (completion.complete_ns - slot.submit_ns).max(0);
-            self.rows.push(&row(slot, latency_ns, completion.status, self.orders.phase));
+            if let (Some(tally), 0) = (&mut self.tally, completion.status) {
+                tally.add(completion.complete_ns, slot.planned.command.length_bytes, latency_ns);
+            }
+            self.rows.push(&slot.row(latency_ns, completion.status, self.orders.phase));
         }
         let count = self.completions.len() as u64;
         let now_ns = self.completions[self.completions.len() - 1].complete_ns;
@@ -346,7 +342,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     /// Records what never completed, with the time that it was waited for.
     fn abandon_outstanding(&mut self) {
         for slot in self.slots.iter().filter(|slot| slot.busy) {
-            self.rows.push(&row(slot, NO_COMPLETION, libc::ETIMEDOUT, self.orders.phase));
+            self.rows.push(&slot.row(NO_COMPLETION, libc::ETIMEDOUT, self.orders.phase));
             self.shared.errors.fetch_add(1, Ordering::Relaxed);
             self.report.unanswered += 1;
         }
@@ -358,43 +354,4 @@ enum Due {
     At(i64),
     Now,
     AfterCompletion,
-}
-
-#[inline]
-fn row(slot: &Slot, latency_ns: i64, status: i32, phase: u16) -> IoRecord {
-    let command = &slot.planned.command;
-    IoRecord {
-        intended_ns: slot.intended_ns,
-        submit_ns: slot.submit_ns,
-        latency_ns,
-        offset_bytes: command.offset_bytes as i64,
-        length_bytes: command.length_bytes as i64,
-        stream: slot.planned.stream,
-        status,
-        phase,
-        opcode: command.opcode,
-        flags: command.flags,
-    }
-}
-
-/// Whether a status says that there is no drive any more.
-fn is_gone(status: i32) -> bool {
-    matches!(status, libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOMEDIUM | libc::EBADF)
-}
-
-/// Counts a failed I/O, and stops the run where it must not go on.
-fn count_failure(shared: &Shared, on_error: OnError, slot: &Slot, status: i32, gone: bool) {
-    shared.errors.fetch_add(1, Ordering::Relaxed);
-    if gone || on_error == OnError::Stop {
-        let command = &slot.planned.command;
-        let error = io::Error::from_raw_os_error(status);
-        let what = if gone { "the drive is gone" } else { "an I/O failed" };
-        let message = format!(
-            "{what}: {} of {} bytes at offset {}: {error}",
-            command.opcode.name(),
-            command.length_bytes,
-            command.offset_bytes
-        );
-        shared.stop.request(Status::Failed, message);
-    }
 }

@@ -4,6 +4,7 @@
 mod support;
 
 mod phases;
+mod steady_state;
 
 use serde_json::{json, Value};
 use std::path::PathBuf;

@@ -1,0 +1,47 @@
+//! A phase whose I/Os are generated: its workload, and what it found out.
+
+use crate::error::RunError;
+use crate::event::Event;
+use crate::phase::{run_submitters, Feeding, PhaseContext, PhaseOutcome, RowProducers};
+use crate::plan::PhasePlan;
+use crate::rounds::Rounds;
+use crate::synthetic::Synthetic;
+use crate::warnings;
+use serde_json::Map;
+use testdrive_core::Opcode;
+use testdrive_drives::Target;
+
+/// Runs a phase whose I/Os are generated, to its end or to the run's.
+///
+/// # Errors
+/// When the drive's queue cannot be set up.
+pub fn generate(
+    plan: &PhasePlan<'_>,
+    target: &mut Target,
+    producers: &mut RowProducers,
+    context: &PhaseContext<'_>,
+    tell: &mut dyn FnMut(Event),
+) -> Result<PhaseOutcome, RunError> {
+    let mut workload = plan.workload(target.identity()).expect("the phase generates its I/Os");
+    let mut findings = Map::new();
+    if plan.is_purge() {
+        let purges = !target.unsupported().contains(&Opcode::Trim);
+        findings.insert("purge".into(), if purges { "trim" } else { "none" }.into());
+        if !purges {
+            workload.ends.ios = Some(0);
+            tell(Event::Warning(warnings::no_purge(plan.job.name(), target.identity())));
+        }
+    }
+    let rounds = plan.steady_state().map(|job| Rounds::new(job, 1));
+    let feeding =
+        Feeding { sources: vec![Synthetic::new(&workload, 0, 1)], feeder: None, rounds: rounds.as_ref() };
+    let mut outcome = run_submitters(plan, target, feeding, producers, context, tell)?;
+    if let Some(rounds) = &rounds {
+        findings.insert("steady_state".into(), rounds.to_json(outcome.start_ns));
+        if !rounds.achieved() && !context.shared.stop.requested() {
+            tell(Event::Warning(warnings::not_steady(plan.job.name(), rounds.count())));
+        }
+    }
+    outcome.findings = findings;
+    Ok(outcome)
+}
