@@ -110,6 +110,8 @@ class SyntheticPhase(_GeneratedPhase):
     block_bytes: PositiveInt | list[BlockShare] | None = None
     alignment_bytes: PositiveInt | None = None
     hot_spots: list[HotSpot] | None = None
+    threads: PositiveInt | None = None
+    cpus: list[NonNegativeInt] | None = None
     ios: PositiveInt | None = None
     bytes: PositiveInt | None = None
     duration_ns: PositiveInt | None = None

@@ -2,10 +2,10 @@
 
 use crate::error::RunError;
 use crate::event::Event;
+use crate::generated::Generated;
 use crate::phase::{run_submitters, Feeding, PhaseContext, PhaseOutcome, RowProducers};
 use crate::plan::PhasePlan;
 use crate::rounds::Rounds;
-use crate::synthetic::Synthetic;
 use crate::warnings;
 use serde_json::Map;
 use testdrive_core::Opcode;
@@ -32,9 +32,14 @@ pub fn generate(
             tell(Event::Warning(warnings::no_purge(plan.job.name(), target.identity())));
         }
     }
-    let rounds = plan.steady_state().map(|job| Rounds::new(job, 1));
-    let feeding =
-        Feeding { sources: vec![Synthetic::new(&workload, 0, 1)], feeder: None, rounds: rounds.as_ref() };
+    let submitters = plan.submitters(target);
+    if workload.threads > 1 {
+        findings.insert("threads".into(), workload.threads.into());
+        findings.insert("submitters".into(), submitters.into());
+    }
+    let rounds = plan.steady_state().map(|job| Rounds::new(job, submitters));
+    let sources = Generated::sources(&workload, submitters);
+    let feeding = Feeding { sources, feeder: None, rounds: rounds.as_ref() };
     let mut outcome = run_submitters(plan, target, feeding, producers, context, tell)?;
     if let Some(rounds) = &rounds {
         findings.insert("steady_state".into(), rounds.to_json(outcome.start_ns));

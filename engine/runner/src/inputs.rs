@@ -3,16 +3,17 @@
 use crate::error::RunError;
 use crate::feeder::check_source;
 use crate::job::{Job, PhaseJob};
+use crate::placement::check_cpus;
 use crate::plan::lba_map;
 use crate::workload::Workload;
 use testdrive_core::{Command, IoRecord, LbaMode, Opcode, Placement};
 use testdrive_drives::{Access, Consent, Target};
 use testdrive_recording::{OrderBy, Recording};
 
-/// Opens the recordings that the job replays, one for each replay phase.
+/// Opens the recordings that the job replays, one for each replay phase, and looks whether the host has the CPUs that it names.
 ///
 /// # Errors
-/// When one cannot be read, or cannot be replayed as asked.
+/// When one cannot be read, or cannot be replayed as asked; when a CPU is not this process's.
 pub fn open_sources(job: &Job) -> Result<Vec<Option<Recording>>, RunError> {
     let open = |phase: &PhaseJob| match phase {
         PhaseJob::Replay(replay) => {
@@ -20,7 +21,11 @@ pub fn open_sources(job: &Job) -> Result<Vec<Option<Recording>>, RunError> {
             check_source(&recording, replay)?;
             Ok(Some(recording))
         }
-        PhaseJob::Prepare(_) | PhaseJob::Synthetic(_) => Ok(None),
+        PhaseJob::Synthetic(job) => {
+            check_cpus(&job.cpus).map_err(|error| error.in_phase(phase.name()))?;
+            Ok(None)
+        }
+        PhaseJob::Prepare(_) => Ok(None),
     };
     job.phases.iter().map(open).collect()
 }

@@ -6,11 +6,14 @@ use crate::job_check::{check, check_depth, check_duration, TIME_MAX_NS};
 use crate::job_generated::{
     BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, SteadyStateJob, SyntheticJob, SHARE_TOLERANCE,
 };
+use crate::placement::CPU_MAX;
 
 /// The most often that a drive is filled.
 const FILLS_MAX: f64 = 1_000.0;
 /// The most lengths, and the most hot spots.
 const SHARES_MAX: usize = 64;
+/// The most threads: each has its buffers and its queue of rows.
+const THREADS_MAX: u32 = 64;
 /// The most rounds: each is kept.
 const ROUNDS_MAX: u32 = 10_000;
 /// The shortest round.
@@ -28,7 +31,7 @@ pub fn check_prepare(job: &PrepareJob) -> Result<(), RunError> {
 }
 
 pub fn check_synthetic(job: &SyntheticJob) -> Result<(), RunError> {
-    check_depth("depth", job.depth)?;
+    check_threads(job)?;
     check_blocks(job)?;
     check_ends(job)?;
     check_share("read_share", job.read_share)?;
@@ -37,6 +40,16 @@ pub fn check_synthetic(job: &SyntheticJob) -> Result<(), RunError> {
     check(sum <= 1.0 + SHARE_TOLERANCE, "read_share + trim_share", sum, "shares of at most 1 together")?;
     check_span(job.offset_bytes, job.span_bytes, job.span_share)?;
     check_hot_spots(job)
+}
+
+fn check_threads(job: &SyntheticJob) -> Result<(), RunError> {
+    check_depth("depth", job.depth)?;
+    check((1..=THREADS_MAX).contains(&job.threads), "threads", job.threads, "a number from 1 to 64")?;
+    check(job.threads <= job.depth, "threads", job.threads, "at most depth: each keeps an I/O in flight")?;
+    let beyond = job.cpus.iter().find(|&&cpu| cpu >= CPU_MAX);
+    check(beyond.is_none(), "cpus", beyond.unwrap_or(&0), "numbers of CPUs below 1024")?;
+    let count = job.cpus.len();
+    check(count <= THREADS_MAX as usize, "the number of cpus", count, "at most 64")
 }
 
 fn check_share(key: &str, share: f64) -> Result<(), RunError> {

@@ -176,9 +176,15 @@ pub struct SyntheticJob {
     /// Offsets are multiples of it, counted from `offset_bytes`; each I/O's own length by default.
     #[serde(default)]
     pub alignment_bytes: Option<u64>,
-    /// I/Os in flight.
+    /// I/Os in flight, of all threads together.
     #[serde(default = "default_depth")]
     pub depth: u32,
+    /// Submitting threads.
+    #[serde(default = "default_threads")]
+    pub threads: u32,
+    /// The CPUs that the submitters are kept on, in turn; any where empty.
+    #[serde(default)]
+    pub cpus: Vec<usize>,
     /// Ends the phase: so many I/Os.
     #[serde(default)]
     pub ios: Option<u64>,
@@ -261,4 +267,7 @@ fn default_range_share() -> f64 {
 }
 fn default_slope_share() -> f64 {
     0.10
+}
+fn default_threads() -> u32 {
+    1
 }

@@ -22,7 +22,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 use testdrive_core::{Histogram, IoRecord};
-use testdrive_drives::{Clock, NullDrive, QueueOptions, Target};
+use testdrive_drives::{Clock, QueueOptions, Target};
 use testdrive_recording::Status;
 
 /// How often the watch looks for the end and for signals.
@@ -130,7 +130,7 @@ pub fn run_submitters<S: Primed>(
     let identity = target.identity();
     let options = QueueOptions {
         clock: context.clock,
-        depth: plan.depth(submitters),
+        depth: 0,
         io_bytes_max: plan.io_bytes_max(identity),
         data: write_data(plan.job.data()),
     };
@@ -138,7 +138,7 @@ pub fn run_submitters<S: Primed>(
     let rows: Vec<RowQueue<'_>> = (0..submitters).map(|index| row_end(producers, index, context)).collect();
     let stop = &context.shared.stop;
     let rounds = feeding.rounds;
-    let submission = Submission { plan, options, line: &line, context, submitters, rounds };
+    let submission = Submission { plan, options, line: &line, context, index: 0, submitters, rounds };
     let (submitted, fed) = thread::scope(|scope| {
         let feeder = feeding.feeder.map(|(feeder, feeds)| scope.spawn(move || feeder.run(feeds, stop)));
         // SAFETY: the threads are dropped at the end of this block or of `watch_over`, and all that they borrow lives beyond it.
@@ -188,35 +188,33 @@ unsafe fn start<'a, S: Primed + 'a>(
 ) -> std::io::Result<Vec<SubmitterThread<'a>>> {
     let line = submission.line;
     let mut threads = Vec::with_capacity(sources.len());
-    let mut ends = sources.into_iter().zip(rows);
-    match target {
-        Target::Sim(drive) => {
-            drive.set_write_data(submission.options.data);
-            // A model has one queue, so its phases have one submitter.
-            let (source, rows) = ends.next().expect("a phase has a submitter");
-            let body = move || submission.run(&mut **drive, source, rows);
-            // SAFETY: passed on to the caller.
-            threads.push(unsafe { Borrower::spawn("submitter", body) }.inspect_err(|_| line.cancel())?);
-        }
-        Target::Null(identity) => {
-            for (source, rows) in ends {
-                let (identity, options) = (identity.clone(), submission.options);
-                let body = move || {
-                    let mut drive = NullDrive::new(identity, options.clock, options.depth);
-                    submission.run(&mut drive, source, rows)
-                };
+    for (index, (source, rows)) in sources.into_iter().zip(rows).enumerate() {
+        let submission = submission.of(index);
+        let thread = match target {
+            Target::Sim(drive) => {
+                assert_eq!(
+                    submission.submitters, 1,
+                    "a model has one queue, so its phases have one submitter"
+                );
+                drive.set_write_data(submission.options.data);
+                let body = move || submission.run_model(drive, source, rows);
                 // SAFETY: passed on to the caller.
-                threads.push(unsafe { Borrower::spawn("submitter", body) }.inspect_err(|_| line.cancel())?);
+                unsafe { Borrower::spawn("submitter", body) }
             }
-        }
-        Target::Device { device, engine, .. } => {
-            for (source, rows) in ends {
+            Target::Null(identity) => {
+                let identity = identity.clone();
+                let body = move || submission.run_null(identity, source, rows);
+                // SAFETY: passed on to the caller.
+                unsafe { Borrower::spawn("submitter", body) }
+            }
+            Target::Device { device, engine, .. } => {
                 let (device, engine) = (device.clone(), *engine);
                 let body = move || submission.run_device(device, engine, source, rows);
                 // SAFETY: passed on to the caller.
-                threads.push(unsafe { Borrower::spawn("submitter", body) }.inspect_err(|_| line.cancel())?);
+                unsafe { Borrower::spawn("submitter", body) }
             }
-        }
+        };
+        threads.push(thread.inspect_err(|_| line.cancel())?);
     }
     Ok(threads)
 }

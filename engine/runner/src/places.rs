@@ -13,13 +13,14 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// The part of it that is the `index`-th of `count` parts as large as can be, in whole units of `grain_bytes`; the last one
-    /// takes what is left over.
+    /// The `index`-th of `count` parts, each of whole units of `grain_bytes`: the first ones are one larger where they cannot be
+    /// equal, and the last one takes what is no whole unit.
     pub fn part(&self, index: u64, count: u64, grain_bytes: u64) -> Extent {
-        let part_bytes = self.length_bytes / count / grain_bytes * grain_bytes;
-        let start_bytes = part_bytes * index;
-        let length_bytes = if index + 1 == count { self.length_bytes - start_bytes } else { part_bytes };
-        Extent { offset_bytes: self.offset_bytes + start_bytes, length_bytes }
+        let grains = self.length_bytes / grain_bytes;
+        let start_of = |index: u64| (grains / count * index + index.min(grains % count)) * grain_bytes;
+        let start_bytes = start_of(index);
+        let end_bytes = if index + 1 == count { self.length_bytes } else { start_of(index + 1) };
+        Extent { offset_bytes: self.offset_bytes + start_bytes, length_bytes: end_bytes - start_bytes }
     }
 }
 
@@ -221,7 +222,7 @@ mod tests {
     fn parts_are_whole_blocks_and_leave_nothing_out() {
         let parts: Vec<Extent> = (0..3).map(|index| EXTENT.part(index, 3, 4096)).collect();
         let lengths: Vec<u64> = parts.iter().map(|part| part.length_bytes).collect();
-        assert_eq!(lengths, [13 * 4096, 13 * 4096, 14 * 4096 + 512]);
-        assert_eq!(parts[2].offset_bytes, 8192 + 26 * 4096);
+        assert_eq!(lengths, [14 * 4096, 13 * 4096, 13 * 4096 + 512]);
+        assert_eq!(parts[2].offset_bytes, 8192 + 27 * 4096);
     }
 }

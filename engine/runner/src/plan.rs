@@ -25,6 +25,8 @@ impl PhasePlan<'_> {
                 // A core is left to the feeder and the recorder; but streams that share one submitter would not be kept apart.
                 thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(2)
             }
+            // A model has one queue: the I/Os of all threads go through it, in turn.
+            PhaseJob::Synthetic(job) if !target.identity().modelled => job.threads as usize,
             _ => 1,
         }
     }
@@ -42,14 +44,25 @@ impl PhasePlan<'_> {
         }
     }
 
-    /// Slots of each of so many submitters.
-    pub fn depth(&self, submitters: usize) -> usize {
+    /// Slots of the `index`-th of so many submitters.
+    pub fn depth(&self, index: usize, submitters: usize) -> usize {
         let depth = match (self.pacing(), self.job) {
             (Pacing::Closed(depth), _) => depth,
             (_, PhaseJob::Replay(job)) => job.max_in_flight as usize,
             _ => unreachable!("only replays are timed or gated"),
         };
-        depth.div_ceil(submitters)
+        match self.job {
+            PhaseJob::Replay(_) => depth.div_ceil(submitters),
+            _ => depth / submitters + usize::from(index < depth % submitters),
+        }
+    }
+
+    /// The CPU that the `index`-th submitter is kept on.
+    pub fn cpu(&self, index: usize) -> Option<usize> {
+        match self.job {
+            PhaseJob::Synthetic(job) if !job.cpus.is_empty() => Some(job.cpus[index % job.cpus.len()]),
+            _ => None,
+        }
     }
 
     /// What is generated on a drive that the phase was found to fit; `None` for a replay.

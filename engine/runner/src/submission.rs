@@ -2,21 +2,23 @@
 
 use crate::error::RunError;
 use crate::feeder::Fed;
+use crate::generated::Generated;
 use crate::orders::{Orders, Pacing, Report};
 use crate::phase::PhaseContext;
+use crate::placement::pin_this_thread;
 use crate::plan::PhasePlan;
 use crate::recorder::RowQueue;
 use crate::rounds::Rounds;
 use crate::source::Source;
 use crate::spawn::Verdict;
 use crate::start_line::{CancelOnPanic, StartLine};
-use crate::synthetic::Synthetic;
 use crate::worker::Worker;
 use serde_json::{Map, Value};
 use std::thread;
 use std::time::Duration;
 use testdrive_core::Histogram;
-use testdrive_drives::{Device, Drive, IoEngine, QueueOptions, SyncDrive, UringDrive};
+use testdrive_drives::{Device, Drive, IoEngine, NullDrive, QueueOptions, SimDrive, SyncDrive, UringDrive};
+use testdrive_recording::DriveIdentity;
 
 /// The niceness of a submitting thread, where the process may ask for it. Without it, anything else that runs on the host takes turns
 /// with the pacing loop, milliseconds long. -20 would keep the kernel's own threads, which complete the I/O, waiting too.
@@ -31,7 +33,7 @@ pub trait Primed: Source + Send {
     fn is_primed(&self) -> bool;
 }
 
-impl Primed for Synthetic {
+impl Primed for Generated {
     fn is_primed(&self) -> bool {
         true
     }
@@ -74,6 +76,8 @@ pub struct Submission<'a> {
     pub line: &'a StartLine,
     /// The run around it.
     pub context: &'a PhaseContext<'a>,
+    /// Which of them this one is.
+    pub index: usize,
     /// How many there are.
     pub submitters: usize,
     /// By which the phase is judged while it runs.
@@ -81,6 +85,43 @@ pub struct Submission<'a> {
 }
 
 impl<'a> Submission<'a> {
+    /// What the `index`-th submitter is told.
+    pub fn of(self, index: usize) -> Submission<'a> {
+        let options = QueueOptions { depth: self.plan.depth(index, self.submitters), ..self.options };
+        Submission { index, options, ..self }
+    }
+
+    /// Goes to the submitter's CPU, where it has one. To be done before its queue is made, whose memory and helpers are the CPU's then.
+    fn take_place(&self) -> Option<()> {
+        let Some(cpu) = self.plan.cpu(self.index) else { return Some(()) };
+        let Err(error) = pin_this_thread(cpu) else { return Some(()) };
+        self.line.fail(RunError::usage(format!("a submitter cannot be kept on CPU {cpu}: {error}")));
+        None
+    }
+
+    /// Runs on a modelled drive.
+    pub fn run_model<S: Primed>(
+        &self,
+        drive: &mut SimDrive,
+        source: S,
+        rows: RowQueue<'a>,
+    ) -> Option<Submitted<'a>> {
+        self.take_place()?;
+        self.run(drive, source, rows)
+    }
+
+    /// Opens a queue of the null drive on this thread, and runs on it.
+    pub fn run_null<S: Primed>(
+        &self,
+        identity: DriveIdentity,
+        source: S,
+        rows: RowQueue<'a>,
+    ) -> Option<Submitted<'a>> {
+        self.take_place()?;
+        let mut drive = NullDrive::new(identity, self.options.clock, self.options.depth);
+        self.run(&mut drive, source, rows)
+    }
+
     /// Opens a queue of the device on this thread, and runs on it.
     pub fn run_device<S: Primed>(
         &self,
@@ -89,6 +130,7 @@ impl<'a> Submission<'a> {
         source: S,
         rows: RowQueue<'a>,
     ) -> Option<Submitted<'a>> {
+        self.take_place()?;
         // Before the ring is made: the kernel's helper threads of the ring are as nice as the thread that made it.
         // A closed loop has no time to keep, and would only take turns from the threads that serve its drive.
         let closed_loop = matches!(self.plan.pacing(), Pacing::Closed(_));
@@ -117,7 +159,7 @@ impl<'a> Submission<'a> {
     }
 
     /// Runs on an open queue; `None` where another submitter could not open its own.
-    pub fn run<D: Drive, S: Primed>(
+    fn run<D: Drive, S: Primed>(
         &self,
         drive: &mut D,
         source: S,
@@ -134,7 +176,8 @@ impl<'a> Submission<'a> {
         let orders = Orders {
             pacing: self.plan.pacing(),
             depth: self.options.depth,
-            shared_order: self.submitters > 1,
+            // Only a replay has an order that its submitters share.
+            shared_order: self.submitters > 1 && self.plan.recording.is_some(),
             start_ns,
             end_ns: self.plan.duration_ns().map(|duration_ns| start_ns + duration_ns),
             io_timeout_ns: self.context.io_timeout_ns,

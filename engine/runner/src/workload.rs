@@ -50,6 +50,8 @@ pub struct Workload {
     pub ends: Ends,
     /// Of everything that is drawn.
     pub seed: u64,
+    /// How many generators share it.
+    pub threads: u64,
 }
 
 impl Workload {
@@ -64,7 +66,27 @@ impl Workload {
             PhaseJob::Synthetic(job) => Workload::of_synthetic(job, drive)?,
         };
         workload.check_zones()?;
+        workload.check_parts()?;
         Ok(Some(workload))
+    }
+
+    /// Each thread has a part of a sequential pass to itself, which must hold an I/O.
+    fn check_parts(&self) -> Result<(), RunError> {
+        let Workload { threads, extent, .. } = self;
+        let part_bytes = extent.part(*threads - 1, *threads, self.grain_bytes()).length_bytes;
+        if self.pattern != Pattern::Sequential || *threads == 1 || part_bytes >= self.grain_bytes() {
+            return Ok(());
+        }
+        Err(RunError::usage(format!(
+            "threads is {threads}, and the span of {} bytes does not hold an I/O of {} for each: give fewer, or a larger span",
+            extent.length_bytes,
+            self.grain_bytes()
+        )))
+    }
+
+    /// What whole parts of the span are made of.
+    fn grain_bytes(&self) -> u64 {
+        self.longest_bytes().max(self.alignment_bytes.unwrap_or(0))
     }
 
     fn of_prepare(job: &PrepareJob, drive: &DriveIdentity) -> Result<Workload, RunError> {
@@ -92,6 +114,7 @@ impl Workload {
             hot_spots: Vec::new(),
             ends: Ends { ios: Some((job.fills * once as f64).ceil() as u64), ..Ends::default() },
             seed: job.seed,
+            threads: 1,
         })
     }
 
@@ -118,6 +141,7 @@ impl Workload {
             hot_spots: job.hot_spots.clone(),
             ends: Ends { ios: job.ios, bytes: job.bytes, written_bytes: job.drive_fills.map(filled_bytes) },
             seed: job.seed,
+            threads: u64::from(job.threads),
         })
     }
 
@@ -158,8 +182,7 @@ impl Workload {
             }
             Pattern::Random => Places::Zones { zones: self.zones(), alignment_bytes },
             Pattern::Sequential => {
-                let grain_bytes = self.longest_bytes().max(alignment_bytes.unwrap_or(0));
-                let extent = self.extent.part(index, count, grain_bytes);
+                let extent = self.extent.part(index, count, self.grain_bytes());
                 Places::Sequential { extent, alignment_bytes, cursor_bytes: 0 }
             }
             Pattern::RandomOnce => {
@@ -171,7 +194,7 @@ impl Workload {
 
     /// The hot spots from the span's start on, and what is left of it.
     fn zones(&self) -> Vec<Zone> {
-        let grain_bytes = self.longest_bytes().max(self.alignment_bytes.unwrap_or(0));
+        let grain_bytes = self.grain_bytes();
         let Extent { offset_bytes, length_bytes } = self.extent;
         let (mut span_until, mut access_until, mut end_bytes) = (0.0, 0.0, 0);
         let mut zones = Vec::with_capacity(self.hot_spots.len() + 1);

@@ -5,6 +5,7 @@ mod support;
 
 mod phases;
 mod steady_state;
+mod threads;
 
 use serde_json::{json, Value};
 use std::path::PathBuf;
