@@ -50,25 +50,31 @@ impl Noted {
     }
 }
 
-/// Memory of pages, used again and again.
+/// Memory of pages, used again and again: new memory would have to be cleared by the kernel first.
 #[derive(Default)]
 pub struct PagePool {
     free: Vec<Vec<u8>>,
+    in_use: usize,
+    /// The most pages in use at once, of late.
+    needed: usize,
 }
 
 impl PagePool {
     fn take(&mut self, bytes: usize) -> Vec<u8> {
+        self.in_use += 1;
+        self.needed = self.needed.max(self.in_use);
         self.free.pop().unwrap_or_else(|| vec![0; bytes])
     }
 
     fn give_back(&mut self, page: Vec<u8>) {
+        self.in_use -= 1;
         self.free.push(page);
     }
 
-    /// Lets go of what a burst needed.
+    /// Lets go, little by little, of what a burst needed. To be called once a round.
     pub fn shrink(&mut self) {
-        self.free.truncate(64);
-        self.free.shrink_to_fit();
+        self.needed -= self.needed / 64;
+        self.free.truncate(self.needed.saturating_sub(self.in_use).max(64));
     }
 }
 
