@@ -9,6 +9,8 @@ from pathlib import Path
 from benchmarks import child, places
 
 _PATIENCE_S = 120.0
+#: Of each I/O of a synthetic job.
+BLOCK_BYTES = 4096
 #: What testdrive's io_uring path does by itself: registered buffers and file, plain read and write.
 TUNED = ["--fixedbufs=1", "--registerfiles=1", "--nonvectored=1"]
 
@@ -39,7 +41,7 @@ def synthetic(
     tuned: bool = True,
 ) -> Run:
     """4 KiB random reads, by default 32 at a time: io_uring on a device, or with None fio's null engine."""
-    job = ["--rw=randread", "--bs=4k", f"--iodepth={depth}", "--norandommap=1"]
+    job = ["--rw=randread", f"--bs={BLOCK_BYTES}", f"--iodepth={depth}", "--norandommap=1"]
     if device is None:
         job += ["--ioengine=null", "--size=1t"]
     else:
