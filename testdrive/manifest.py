@@ -22,6 +22,10 @@ OPCODES: tuple[str, ...] = ("read", "write", "trim", "flush", "write_zeroes")
 READ, WRITE, TRIM, FLUSH, WRITE_ZEROES = range(len(OPCODES))
 
 
+#: What stands for the opcode where a source did not say what each I/O was: no operation of its own.
+UNKNOWN = "unknown"
+
+
 def opcode_name(code: int) -> str:
     """The name of an opcode; one that this version does not know is told by its number."""
     return OPCODES[code] if 0 <= code < len(OPCODES) else f"opcode_{code}"

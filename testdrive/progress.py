@@ -30,6 +30,8 @@ from testdrive.events import (
 )
 from testdrive.report import units
 
+#: Fewer bytes of a recording than this are none of its rows.
+_RECORDED_BYTES_MIN = 1024
 #: How often a log gets a line.
 LINE_INTERVAL_S = 5.0
 _BAR_COLUMNS = 24
@@ -216,7 +218,9 @@ def capture_figures(event: CaptureProgress) -> str:
         parts.append(f"{units.count(event.iops)} IOPS")
     if event.throughput_bytes_per_s is not None:
         parts.append(units.rate(event.throughput_bytes_per_s))
-    parts.append(f"{units.size(event.recorded_bytes)} recorded")
+    # Rows are encoded many at a time: before the first of them a file has hardly more than its name.
+    if event.recorded_bytes >= _RECORDED_BYTES_MIN:
+        parts.append(f"{units.size(event.recorded_bytes)} recorded")
     parts.append(f"{units.count(event.events_lost)} events lost")
     return "  ".join(parts)
 

@@ -14,7 +14,7 @@ from rich.text import Text
 
 from testdrive.cli.charts import bar, resampled, spark
 from testdrive.cli.summary_view import origin, pairs, summary_parts
-from testdrive.manifest import Manifest
+from testdrive.manifest import UNKNOWN, Manifest
 from testdrive.report import units
 from testdrive.report.losses import TITLE, gathered, is_loss
 from testdrive.report.rows import dig
@@ -44,7 +44,7 @@ def statement_view(
     parts += _titled("What a drive needs for it", needs_table(summary, capacities_bytes))
     if len(dig(summary, "workload.mix_over_time.time_ns") or []) > 1:
         parts += _titled(*_over_time(summary))
-    if dig(summary, "workload.size_histogram"):
+    if any((dig(summary, "workload.size_histogram") or {}).get(name) for name in ("read", "write", UNKNOWN)):
         parts += _titled("Sizes: share of the I/Os with at most", _sizes(summary))
     parts += summary_parts(summary)
     parts += [
@@ -110,14 +110,14 @@ def _over_time(summary: Summary) -> tuple[str, Table]:
 
 def _series(mix: Mapping[str, Any], apart: bool) -> Iterator[tuple[str, list[float], Any]]:
     whole = [sum(values) for values in zip(*mix["ios"].values(), strict=True)]
-    yield "I/Os", whole, lambda rate: f"{units.number(rate)} IOPS"
+    yield "I/Os", whole, units.iops
     for name, title in (("read", "reads"), ("write", "writes"), ("trim", "trims"), ("flush", "flushes")):
         if apart and name in mix["ios"]:
-            yield title, mix["ios"][name], lambda rate: f"{units.number(rate)} IOPS"
+            yield title, mix["ios"][name], units.iops
     moved = (
         {"read": "bytes read", "write": "bytes written", "trim": "bytes trimmed"}
         if apart
-        else {"read": "bytes"}
+        else {UNKNOWN: "bytes"}
     )
     for name, title in moved.items():
         if name in mix["bytes"]:
@@ -127,16 +127,17 @@ def _series(mix: Mapping[str, Any], apart: bool) -> Iterator[tuple[str, list[flo
 def _sizes(summary: Summary) -> Table:
     """Bars of the histogram of sizes of reads and writes."""
     histogram = dig(summary, "workload.size_histogram")
+    names = [name for name in ("read", "write", UNKNOWN) if histogram.get(name)]
     counts: dict[int, list[int]] = {}
-    for at, name in enumerate(("read", "write")):
-        for edge, ios in histogram.get(name, {}).items():
-            counts.setdefault(int(edge), [0, 0])[at] += ios
-    whole = [sum(column) for column in zip(*counts.values(), strict=True)] or [0, 0]
+    for at, name in enumerate(names):
+        for edge, ios in histogram[name].items():
+            counts.setdefault(int(edge), [0] * len(names))[at] += ios
+    whole = [sum(column) for column in zip(*counts.values(), strict=True)]
     made = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
     made.add_column(style="dim", justify="right", no_wrap=True)
-    for width in (_BAR, 7, _BAR, 7):
+    for width in (_BAR, 7) * len(names):
         made.add_column(no_wrap=True, min_width=width, justify="right" if width == 7 else "left")
-    made.add_row("", many(summary, "read"), "", "writes" if whole[1] else "", "")
+    made.add_row("", *(text for name in names for text in (many(summary, name), "")))
     for edge in sorted(sorted(counts, key=lambda each: -sum(counts[each]))[:_SIZES_MAX]):
         cells = []
         for mine, total in zip(counts[edge], whole, strict=True):

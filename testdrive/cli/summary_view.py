@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from rich.table import Table
 
 from testdrive.cli.tables import table
-from testdrive.manifest import OPCODES, Manifest
+from testdrive.manifest import OPCODES, UNKNOWN, Manifest
 from testdrive.plans.judgement import metric_at
 from testdrive.report import units, words
 from testdrive.report.losses import is_loss
@@ -72,14 +72,14 @@ def _operations(summary: Summary) -> Table:
     made = table(*heads, right=heads[1:])
     counts = summary["io_counts"]
     sequential = metric_at(summary, "workload.sequential_share_by_opcode") or {}
-    for name in (name for name in OPCODES if (counts["by_opcode"].get(name) or {}).get("ios")):
+    for name in (name for name in (*OPCODES, UNKNOWN) if (counts["by_opcode"].get(name) or {}).get("ios")):
         each = counts["by_opcode"][name]
         made.add_row(
             one(summary, name),
             units.count(each["ios"]),
             units.percent(each["ios"] / counts["ios"]),
             units.size(each["bytes"]),
-            units.size(each["bytes"] / each["ios"]),
+            units.size(None if each["bytes"] is None else each["bytes"] / each["ios"]),
             units.percent(sequential.get(name)),
             units.count(each["errors"]),
         )
@@ -90,17 +90,15 @@ def _latency(summary: Summary) -> Pairs:
     if summary.get("peak_latency_ns") is None:
         yield "latency", words.code(summary.get("baseline_code"))
         return
-    baseline, recovery = summary.get("baseline_latency_ns"), summary.get("recovery_ns")
+    baseline = summary.get("baseline_latency_ns")
     yield (
         "baseline latency",
         units.time(baseline) if baseline is not None else words.code(summary.get("baseline_code")),
     )
     peak = units.time(summary["peak_latency_ns"])
-    yield "peak latency", f"{peak} at {units.moment(summary['peak_time_ns'])}, a {summary['peak_opcode']}"
-    yield (
-        "peak recovery",
-        units.time(recovery) if recovery is not None else words.code(summary.get("recovery_code")),
-    )
+    what = f", a {summary['peak_opcode']}" if summary["peak_opcode"] else ""
+    yield "peak latency", f"{peak} at {units.moment(summary['peak_time_ns'])}{what}"
+    yield "peak recovery", words.recovery(summary)
     for burst in summary.get("bursts") or []:
         end = f"{units.time(burst['recovery_ns'])} long" if burst.get("end_ns") else "to the end"
         yield (
@@ -129,7 +127,7 @@ def _percentiles(summary: Summary) -> Table:
         "of I/Os": "percentiles_ns.io_weighted",
         **{
             f"  {one(summary, name)}": f"percentiles_ns.by_opcode.{name}.io_weighted"
-            for name in OPCODES
+            for name in (*OPCODES, UNKNOWN)
             if metric_at(summary, f"percentiles_ns.by_opcode.{name}")
         },
         "of I/O time": "percentiles_ns.latency_weighted",
@@ -195,16 +193,19 @@ def _places(workload: Mapping[str, Any]) -> Pairs:
     footprint = workload.get("footprint_bytes")
     if footprint:
         parts = [f"{units.size(footprint['total'])} in all"]
-        parts += [f"{name} {units.size(value)}" for name, value in footprint["by_opcode"].items() if value]
+        told = ((name, size) for name, size in footprint["by_opcode"].items() if size and name != UNKNOWN)
+        parts += [f"{name} {units.size(size)}" for name, size in told]
         yield "footprint", ", ".join(parts)
     hot = workload.get("hot_regions")
     if hot:
-        shares = hot["share_of_ios"]
-        told = (
-            f"{units.percent(shares[key])} in the hottest {units.percent(float(key))}"
+        # A part of less than one region is none.
+        parts = [
+            f"{units.percent(hot['share_of_ios'][key])} in the hottest {units.percent(float(key), 2)}"
             for key in ("0.01", "0.1")
-        )
-        yield "reads and writes", ", ".join(told)
+            if hot["regions_touched"] * float(key) >= 1
+        ]
+        if parts:
+            yield "reads and writes", ", ".join(parts)
     overwritten = workload.get("overwrite_distance")
     if overwritten and overwritten["p50_bytes"] is not None:
         share, median = units.percent(overwritten["share"]), units.size(overwritten["p50_bytes"])

@@ -15,7 +15,8 @@ Codes of ``recovery_code``: ``no_burst``; ``never_recovered`` (a burst lasted un
 baseline, ``recovery_more_than_ns`` and ``level_before_burst_ns`` instead); ``saturated`` (no burst, but the
 offered rate is not sustained); ``too_short`` (under a second). Codes of ``baseline_code``:
 ``never_recovered``; ``unstable`` (fewer than half of the windows are calm). No I/Os, or all failed:
-everything absent, ``no_completions``. One I/O: it is baseline and peak.
+everything absent, ``no_completions``. One I/O: it is baseline and peak. Where the source did not say what
+each I/O was, ``peak_opcode`` is null (``peak_opcode_code`` ``not_recorded``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from testdrive.manifest import READ, WRITE, opcode_name
-from testdrive.metrics.metric import NO_COMPLETIONS, TOO_SHORT, Metric, Values
+from testdrive.metrics.metric import NO_COMPLETIONS, NOT_RECORDED, TOO_SHORT, Metric, Values
 from testdrive.metrics.percentiles import SAMPLES_MIN
 from testdrive.metrics.scans import QUANTILES, Level, Scan
 from testdrive.metrics.scans.saturation import is_saturated
@@ -47,6 +48,7 @@ def compute(scan: Scan) -> Values:
         "peak_latency_ns": peaks[0]["latency_ns"],
         "peak_time_ns": peaks[0]["submit_ns"],
         "peak_opcode": peaks[0]["opcode"],
+        "peak_opcode_code": None if scan.told_apart else NOT_RECORDED,
         "peak_p99_99_ns": _p99_99(scan),
         "recovery_ns": largest["recovery_ns"] if largest else None,
         "recovery_from_peak_ns": largest["recovery_from_peak_ns"] if largest else None,
@@ -151,7 +153,10 @@ def _peaks(scan: Scan, level: Level) -> list[dict[str, Any]]:
             code=rows.code.argmin(rows.submit_ns), submit_ns=rows.submit_ns.min()
         )
     )
-    return [_peak(found, groups, mask, latency_ns) for mask, latency_ns in zip(members, highest, strict=True)]
+    peaks = [
+        _peak(found, groups, mask, latency_ns) for mask, latency_ns in zip(members, highest, strict=True)
+    ]
+    return peaks if scan.told_apart else [{**peak, "opcode": None} for peak in peaks]
 
 
 def _peak(found: Any, groups: Any, mask: Any, latency_ns: int) -> dict[str, Any]:
@@ -181,6 +186,7 @@ METRIC = Metric(
         "peak_latency_ns",
         "peak_time_ns",
         "peak_opcode",
+        "peak_opcode_code",
         "peak_p99_99_ns",
         "recovery_ns",
         "recovery_from_peak_ns",

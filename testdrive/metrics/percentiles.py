@@ -13,9 +13,9 @@ upper bound on it: the least n with 1 - p^n >= 0.95. No I/Os, or all failed: eve
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from testdrive.manifest import opcode_name
 from testdrive.metrics.metric import NO_COMPLETIONS, TOO_FEW_SAMPLES, Metric, Values
 from testdrive.metrics.scans import QUANTILES, SHARE_THRESHOLDS_NS, Distribution, Scan
 from testdrive.metrics.scans.distribution import Distributions
@@ -36,7 +36,7 @@ NO_LATENCY = "no_latency"
 def compute(scan: Scan) -> Values:
     """The percentiles of all I/Os and of each opcode, and the shares at fixed latencies."""
     whole = scan.latency.whole
-    values, codes = percentiles(scan.latency)
+    values, codes = percentiles(scan.latency, scan.opcode_name)
     thresholds = SHARE_THRESHOLDS_NS
     return {
         "percentiles_ns": values,
@@ -51,12 +51,14 @@ def compute(scan: Scan) -> Values:
     }
 
 
-def percentiles(found: Distributions) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Percentiles both ways of all I/Os and of each opcode, and the same shape with codes of absence."""
+def percentiles(found: Distributions, name_of: Callable[[int], str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Percentiles both ways of all I/Os and of each opcode, by the name that ``name_of`` gives it, and the
+    same shape with codes of absence.
+    """
     values, codes = _both_ways(found.whole)
     values["by_opcode"], codes["by_opcode"] = {}, {}
     for number in found.codes:
-        name = opcode_name(number)
+        name = name_of(number)
         values["by_opcode"][name], codes["by_opcode"][name] = _both_ways(found.of(number))
     return values, codes
 

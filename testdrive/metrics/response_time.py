@@ -26,7 +26,7 @@ def compute(scan: Scan) -> Values:
     rows = scan.ok_rows
     rows = rows.mutate(response_ns=rows.submit_ns + rows.latency_ns - rows.intended_ns)
     found = distributions(scan.recording, rows, "response_ns", exact=scan.exact)
-    values, codes = percentiles(found)
+    values, codes = percentiles(found, scan.opcode_name)
     return {
         "response_percentiles_ns": values,
         "response_percentile_codes": codes,

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from testdrive.manifest import READ, WRITE, WRITE_ZEROES, opcode_name
+from testdrive.manifest import READ, WRITE, WRITE_ZEROES
 from testdrive.metrics.metric import NOT_RECORDED, TOO_LONG, Metric, Values
 from testdrive.metrics.scans import QUANTILES, Scan
 from testdrive.metrics.scans.distribution import rank
@@ -29,7 +29,7 @@ MINUTES_MAX = 7 * 24 * 60
 def compute(scan: Scan) -> Values:
     """The footprint, its growth and the working sets."""
     places = scan.touched.places
-    by_opcode = {opcode_name(code): places.of(code) for code in places.codes}
+    by_opcode = {scan.opcode_name(code): places.of(code) for code in places.codes}
     working_sets, code = _working_sets(scan)
     return {
         "workload.footprint_bytes": {

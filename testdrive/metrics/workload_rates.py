@@ -10,7 +10,9 @@ variance of the counts over their mean: 1 for Poisson arrivals, more for bursts;
 I/Os: ``no_ios``. A source without times: ``not_recorded``.
 
 Throughput is told apart for transfers (reads and writes) and trims: a trim names bytes without moving them,
-and a few large ones would hide what the drive really transfers.
+and a few large ones would hide what the drive really transfers. Where the source did not say what each
+I/O was, all of them stand as ``unknown``, and what is of transfers, trims or reads alone is null
+(``throughput_code`` ``not_recorded``). Where it had no lengths, so is every throughput.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testdrive.manifest import READ, TRIM, WRITE, opcode_name
-from testdrive.metrics.metric import NO_IOS, TIMES, TOO_LONG, TOO_SHORT, Metric, Values
+from testdrive.manifest import READ, TRIM, WRITE
+from testdrive.metrics.metric import NO_IOS, NOT_RECORDED, TIMES, TOO_LONG, TOO_SHORT, Metric, Values
 from testdrive.metrics.scans import Scan
-from testdrive.metrics.scans.cells import SECOND_NS, Cells
+from testdrive.metrics.scans.cells import SECOND_NS
 
 #: The mix over time has at most this many intervals, each a whole number of seconds.
 MIX_INTERVALS_MAX = 300
@@ -38,7 +40,7 @@ def compute(scan: Scan) -> Values:
     first_ns = min(extent.intended_first_ns, extent.submit_first_ns)
     span_ns = max(extent.complete_last_ns, extent.intended_last_ns) - first_ns
     ten_seconds = cells.whole_seconds(cells.series("ios", "intended_cell"), 10)
-    minute = _busiest_minute(cells) if span_ns >= _MINUTE_NS else None
+    minute = _busiest_minute(scan) if span_ns >= _MINUTE_NS else None
     return {
         "workload.span_ns": span_ns,
         "workload.iops_mean": _mean(extent.ios, span_ns),
@@ -50,11 +52,12 @@ def compute(scan: Scan) -> Values:
             "index_of_dispersion_10s": _dispersion(ten_seconds),
         },
         "workload.busiest_minute": minute,
-        "workload.mix_over_time": _mix(cells),
+        "workload.mix_over_time": _mix(scan),
         "workload.rates_code": None if span_ns else "no_span",
         "workload.peak_code": None if span_ns >= SECOND_NS else TOO_SHORT,
         "workload.burstiness_code": None if scan.seconds.whole > 1 else TOO_SHORT,
         "workload.busiest_minute_code": None if minute else _without_minute(span_ns),
+        "workload.throughput_code": None if scan.told_apart and _sized(scan) else NOT_RECORDED,
     }
 
 
@@ -71,9 +74,14 @@ def _peaks(scan: Scan, span_ns: int) -> Values:
     ):
         moved = int(scan.cells.groups["bytes"][scan.cells.chosen(codes)].sum())
         key = f"workload.{name}_throughput_bytes_per_s"
-        values[f"{key}_mean"] = _mean(moved, span_ns)
-        values[f"{key}_peak_1s"] = busiest.bytes if peak else None
+        known = scan.told_apart and _sized(scan)
+        values[f"{key}_mean"] = _mean(moved, span_ns) if known else None
+        values[f"{key}_peak_1s"] = busiest.bytes if peak and known else None
     return values
+
+
+def _sized(scan: Scan) -> bool:
+    return "length_bytes" not in scan.absent_columns
 
 
 def _mean(number: int, span_ns: int) -> float | None:
@@ -85,15 +93,17 @@ def _without_minute(span_ns: int) -> str:
 
 
 def _by_opcode(scan: Scan, span_ns: int) -> dict[str, dict[str, float | None]]:
-    groups, peak = scan.cells.groups, span_ns >= SECOND_NS
+    groups, peak, sized = scan.cells.groups, span_ns >= SECOND_NS, _sized(scan)
     result: dict[str, dict[str, float | None]] = {}
     for code, busiest in sorted(scan.seconds.by_opcode.items()):
         mine = groups["code"] == code
-        result[opcode_name(code)] = {
+        result[scan.opcode_name(code)] = {
             "iops_mean": _mean(int(groups["ios"][mine].sum()), span_ns),
             "iops_peak_1s": busiest.ios if peak else None,
-            "throughput_bytes_per_s_mean": _mean(int(groups["bytes"][mine].sum()), span_ns),
-            "throughput_bytes_per_s_peak_1s": busiest.bytes if peak else None,
+            "throughput_bytes_per_s_mean": _mean(int(groups["bytes"][mine].sum()), span_ns)
+            if sized
+            else None,
+            "throughput_bytes_per_s_peak_1s": busiest.bytes if peak and sized else None,
         }
     return result
 
@@ -104,8 +114,9 @@ def _dispersion(counts: NDArray[Any] | None) -> float | None:
     return float(counts.var(ddof=1) / counts.mean())
 
 
-def _busiest_minute(cells: Cells) -> dict[str, Any] | None:
+def _busiest_minute(scan: Scan) -> dict[str, Any] | None:
     """The minute with the most arrivals, the first of equal ones; None where cells are wider than that."""
+    cells = scan.cells
     if cells.width_ns > _MINUTE_NS:
         return None
     width = _MINUTE_NS // cells.width_ns
@@ -116,18 +127,20 @@ def _busiest_minute(cells: Cells) -> dict[str, Any] | None:
 
     ios, reads, writes = summed("ios"), summed("ios", READ), summed("ios", WRITE)
     at = int(ios.argmax())
-    transfers = int(reads[at] + writes[at])
+    transfers, told = int(reads[at] + writes[at]), scan.told_apart
+    moved = int(summed("bytes", READ, WRITE)[at]) / 60 if told and _sized(scan) else None
     return {
         "start_ns": cells.time_ns(int(starts[at])),
         "ios": int(ios[at]),
         "iops": int(ios[at]) / 60,
-        "transfer_throughput_bytes_per_s": int(summed("bytes", READ, WRITE)[at]) / 60,
-        "read_share": int(reads[at]) / transfers if transfers else None,
+        "transfer_throughput_bytes_per_s": moved,
+        "read_share": int(reads[at]) / transfers if transfers and told else None,
     }
 
 
-def _mix(cells: Cells) -> dict[str, Any]:
+def _mix(scan: Scan) -> dict[str, Any]:
     """I/Os and bytes of each opcode that occurs, in equal intervals, of which the last may be cut short."""
+    cells = scan.cells
     width = cells.in_a_second * -(-cells.n // (cells.in_a_second * MIX_INTERVALS_MAX))
     starts = np.arange(0, cells.n, width)
     mix: dict[str, Any] = {
@@ -138,9 +151,9 @@ def _mix(cells: Cells) -> dict[str, Any]:
     }
     for number in np.unique(cells.groups["code"]):
         chosen = cells.chosen((int(number),))
-        for what in ("ios", "bytes"):
+        for what in ("ios", "bytes") if _sized(scan) else ("ios",):
             series = np.add.reduceat(cells.series(what, "intended_cell", chosen), starts)
-            mix[what][opcode_name(number)] = [int(value) for value in series]
+            mix[what][scan.opcode_name(number)] = [int(value) for value in series]
     return mix
 
 
@@ -163,6 +176,7 @@ METRIC = Metric(
         "workload.peak_code",
         "workload.burstiness_code",
         "workload.busiest_minute_code",
+        "workload.throughput_code",
     ),
     (TIMES,),
     compute,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from testdrive.manifest import OPCODES, opcode_name
+from testdrive.manifest import OPCODES
 from testdrive.metrics.metric import NO_IOS, Metric, Values
 from testdrive.metrics.scans import Scan
 
@@ -35,7 +35,7 @@ def compute(scan: Scan) -> Values:
     return {
         "workload.sequential_share": float(sequential.mean()),
         "workload.sequential_share_by_opcode": {
-            opcode_name(number): float(sequential[code == number].mean()) for number in np.unique(code)
+            scan.opcode_name(number): float(sequential[code == number].mean()) for number in np.unique(code)
         },
         "workload.sequential_by": "all" if "stream" in scan.absent_columns else "stream",
         "workload.sequential_sampled_ios": scan.sample.sampled_ios,

@@ -6,7 +6,8 @@ and length are both multiples of a number of bytes. I/Os without a length (flush
 with a length: ``no_ios``. ``sizes_by_opcode`` has mean, p50, p99 (of rank ceil(p n)), maximum and the most
 frequent size of each, ``transfer_sizes_most_frequent`` the most frequent of reads and writes together. The
 mean size is told apart for transfers (reads and writes) and trims, which are larger by orders of magnitude;
-it is absent where there are none.
+it is absent where there are none. Where the source did not say what each I/O was, all of them stand as
+``unknown``, and what is of transfers or trims alone is null (``sizes_of_operations_code`` ``not_recorded``).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testdrive.manifest import READ, TRIM, WRITE, opcode_name
+from testdrive.manifest import READ, TRIM, WRITE
 from testdrive.metrics.metric import NO_IOS, NOT_RECORDED, Metric, Values
 from testdrive.metrics.scans import Scan
 from testdrive.metrics.scans.distribution import rank
@@ -32,26 +33,26 @@ def compute(scan: Scan) -> Values:
     if not shapes["ios"][sized].sum():
         return METRIC.absent(NO_IOS)
     histogram = {
-        opcode_name(number): _histogram(shapes, sized & (shapes["code"] == number))
+        scan.opcode_name(number): _histogram(shapes, sized & (shapes["code"] == number))
         for number in np.unique(shapes["code"][sized])
     }
+    told, transfers = scan.told_apart, sized & np.isin(shapes["code"], (READ, WRITE))
     located = "offset_bytes" not in scan.absent_columns
     return {
         "workload.size_histogram": histogram,
         "workload.sizes_most_frequent": _most_frequent(shapes, sized),
-        "workload.transfer_sizes_most_frequent": _most_frequent(
-            shapes, sized & np.isin(shapes["code"], (READ, WRITE))
-        ),
+        "workload.transfer_sizes_most_frequent": _most_frequent(shapes, transfers) if told else None,
         "workload.sizes_by_opcode": {
-            opcode_name(number): _sizes(shapes, sized & (shapes["code"] == number))
+            scan.opcode_name(number): _sizes(shapes, sized & (shapes["code"] == number))
             for number in np.unique(shapes["code"][sized])
         },
-        "workload.transfer_size_mean_bytes": _mean(shapes, sized & np.isin(shapes["code"], (READ, WRITE))),
-        "workload.trim_size_mean_bytes": _mean(shapes, sized & (shapes["code"] == TRIM)),
+        "workload.transfer_size_mean_bytes": _mean(shapes, transfers) if told else None,
+        "workload.trim_size_mean_bytes": _mean(shapes, sized & (shapes["code"] == TRIM)) if told else None,
         "workload.alignment_share": _alignment(shapes, sized) if located else None,
         "workload.alignment_code": None if located else NOT_RECORDED,
-        "workload.trims": _trims(shapes),
+        "workload.trims": _trims(shapes) if told else None,
         "workload.sizes_code": None,
+        "workload.sizes_of_operations_code": None if told else NOT_RECORDED,
     }
 
 
@@ -133,6 +134,7 @@ METRIC = Metric(
         "workload.alignment_code",
         "workload.trims",
         "workload.sizes_code",
+        "workload.sizes_of_operations_code",
     ),
     ("length_bytes",),
     compute,

@@ -34,7 +34,8 @@ def warnings_box(subjects: Sequence[Subject], notes: Sequence[str] = ()) -> Mark
                 "li",
                 html.tag("strong", who) if who else None,
                 message,
-                " " if remedy else None,
+                # The engine's messages are parts of a sentence, ours are whole ones.
+                (" " if message.endswith((".", "!", "?")) else "; ") if remedy else None,
                 remedy or None,
             )
         )
@@ -72,7 +73,7 @@ def conditions_section(subjects: Sequence[Subject]) -> Markup:
     """Return drive, path, host, kernel, tool, preparation and settings of each recording, folded."""
     return html.section(
         "conditions",
-        "Run conditions",
+        "Run conditions" if "run" in {each.manifest.kind for each in subjects} else "Where it is from",
         *(
             html.details(
                 html.join(
@@ -112,10 +113,13 @@ def _facts(subject: Subject) -> list[tuple[str, Node]]:
         ("Clock", manifest.clock.source),
         ("Tool", f"{manifest.tool.name} {manifest.tool.version}, {manifest.tool.build} build"),
         ("Source", _listing(manifest.source or {})),
-        ("Preparation", _preparation(subject)),
-        ("Write data", subject.settings.get("data")),
-        ("Measured phase's settings", _listing(subject.settings)),
     ]
+    if manifest.kind == "run":
+        pairs += [
+            ("Preparation", _preparation(subject)),
+            ("Write data", subject.settings.get("data")),
+            ("Measured phase's settings", _listing(subject.settings)),
+        ]
     return [(term, "not recorded" if value in (None, "") else str(value)) for term, value in pairs]
 
 
@@ -133,7 +137,7 @@ def _preparation(subject: Subject) -> str:
         return "; ".join(
             f"{phase.name} ({_listing(phase.settings or {}) or 'no settings'})" for phase in prepared
         )
-    return "none" if subject.manifest.kind == "run" else ""
+    return "none"
 
 
 def _listing(values: dict[str, Any]) -> str:

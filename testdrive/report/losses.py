@@ -44,7 +44,9 @@ def is_loss(entry: Dropped | Warning_) -> bool:
     """Whether events were lost, rather than left out because they are no I/Os that could be used."""
     if isinstance(entry, Warning_):
         return entry.code in LOSS_CODES
-    return entry.count > 0 and any(word in entry.what for word in _LOSS_WORDS)
+    # What stands in brackets explains: a completion whose I/O began before the capture is none that was lost.
+    what = entry.what.partition("(")[0]
+    return entry.count > 0 and any(word in what for word in _LOSS_WORDS)
 
 
 def losses(manifest: Manifest) -> list[str]:

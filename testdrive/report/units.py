@@ -103,6 +103,13 @@ def number(value: float | None, digits: int = 3) -> str:
     return ABSENT if value is None else significant(value, digits)
 
 
+def iops(value: float | None) -> str:
+    """Return a rate of I/Os: whole from a hundred on, with three significant digits below."""
+    if value is None:
+        return ABSENT
+    return f"{count(value) if value >= 100 or value == round(value) else number(value)} IOPS"
+
+
 def percent(share: float | None, digits: int = 3) -> str:
     """Return a share of one as a percentage."""
     return ABSENT if share is None else f"{significant(100 * share, digits)} %"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from testdrive.report import units
 
@@ -77,14 +78,14 @@ def baseline(row: Row) -> str:
     return code(row["baseline_code"])
 
 
-def recovery(row: Row) -> str:
+def recovery(row: Mapping[str, Any]) -> str:
     """Return how long the worst burst lasted, or its code in words: `never recovered (> 62 s)`."""
-    if row["recovery_code"] == "never_recovered":
-        limit = row["recovery_more_than_ns"]
+    if row.get("recovery_code") == "never_recovered":
+        limit = row.get("recovery_more_than_ns")
         return code("never_recovered") + (f" (> {units.time(limit)})" if limit is not None else "")
-    if row["recovery_ns"] is not None:
+    if row.get("recovery_ns") is not None:
         return units.time(row["recovery_ns"])
-    return code(row["recovery_code"])
+    return code(row.get("recovery_code"))
 
 
 def pacing(settings: dict[str, object]) -> str:

@@ -53,7 +53,7 @@ def _opcode_cells(
         units.percent(ios / total["ios"]),
         units.size(size),
         units.percent(size / total["bytes"]) if total["bytes"] else units.ABSENT,
-        units.size(size / ios),
+        units.size(None if size is None else size / ios),
         units.percent(dig(found, f"sequential_share_by_opcode.{name}")),
         units.size(dig(found, f"footprint_bytes.by_opcode.{name}")),
         units.count(value["errors"]),

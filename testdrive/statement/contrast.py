@@ -56,6 +56,8 @@ class _Figure:
     key: str
     scale: Callable[[float | None], str]
     code: str = ""
+    #: Where the reason stands if not at `code`.
+    second_code: str = ""
     derive: Callable[[Summary], float | None] | None = None
 
     @property
@@ -72,7 +74,9 @@ def contrasts(a: Summary, b: Summary) -> list[Contrast]:
         if not any(values) and (values == [None, None] or figure.group == "Operations"):
             continue
         shown = [
-            figure.scale(value) if value is not None else words.code(dig(one, figure.code))
+            figure.scale(value)
+            if value is not None
+            else words.code(dig(one, figure.code) or dig(one, figure.second_code))
             for value, one in zip(values, (a, b), strict=True)
         ]
         key = figure.key
@@ -90,7 +94,7 @@ def _value(figure: _Figure, summary: Summary) -> float | None:
 def _figures() -> Iterator[_Figure]:
     yield _Figure("Recording", "I/Os", "io_counts.ios", units.count)
     yield _Figure("Recording", "span", "workload.span_ns", units.duration, "workload.rates_code")
-    yield _Figure("Recording", "errors", "io_counts.errors", units.count)
+    yield _Figure("Recording", "errors", "io_counts.errors", units.count, "io_counts.errors_code")
     yield _Figure("Recording", "events dropped", "workload.events_dropped", units.count)
     yield from _rates()
     yield from _operations()
@@ -108,7 +112,14 @@ def _rates() -> Iterator[_Figure]:
     for kind, name in (("transfer", "reads and writes"), ("trim", "trimmed")):
         for which, code in codes.items():
             key = f"workload.{kind}_throughput_bytes_per_s_{which}"
-            yield _Figure("Rates", f"{name}, {said[which]}", key, units.rate, code)
+            yield _Figure(
+                "Rates",
+                f"{name}, {said[which]}",
+                key,
+                units.rate,
+                code,
+                second_code="workload.throughput_code",
+            )
     key = "workload.busiest_minute.iops"
     yield _Figure("Rates", "IOPS, busiest minute", key, units.number, "workload.busiest_minute_code")
     key = "workload.sizing.written_bytes_per_day"
@@ -129,7 +140,12 @@ def _operations() -> Iterator[_Figure]:
         yield _Figure("Operations", f"{said}: bytes", f"io_counts.by_opcode.{name}.bytes", units.size)
     sizes = "workload.sizes_code"
     yield _Figure(
-        "Operations", "mean size of reads and writes", "workload.transfer_size_mean_bytes", units.size, sizes
+        "Operations",
+        "mean size of reads and writes",
+        "workload.transfer_size_mean_bytes",
+        units.size,
+        sizes,
+        second_code="workload.sizes_of_operations_code",
     )
     for name in ("read", "write"):
         key = f"workload.sizes_by_opcode.{name}.most_frequent_bytes"

@@ -49,7 +49,7 @@ def _rates(views: Views) -> Iterator[list[Any]]:
             for at in range(view.time.windows):
                 most = int(busiest[at]) if busiest is not None else ""
                 size = int(view.rates.bytes[name][at])
-                yield [view.subject.name, at * width, width, name, int(ios[at]), size, most]
+                yield [view.subject.name, at * width, width, view.key(name), int(ios[at]), size, most]
 
 
 _SIZES = ("name", "opcode", "length_bytes_max", "ios", "bytes")
@@ -60,7 +60,7 @@ def _sizes(views: Views) -> Iterator[list[Any]]:
         for name, ios in (view.sizes.ios if view.sizes else {}).items():
             assert view.sizes is not None
             for edge, count, size in zip(view.sizes.edges_bytes, ios, view.sizes.bytes[name], strict=True):
-                yield [view.subject.name, name, edge, count, size]
+                yield [view.subject.name, view.key(name), edge, count, size]
 
 
 _HOT = ("name", "ios", "hottest_share_of_regions", "share_of_ios")
@@ -124,7 +124,7 @@ def _latency(views: Views) -> Iterator[list[Any]]:
     for view in views.views:
         for name, curve in (view.latencies.curves if view.latencies else {}).items():
             for value, ios, time in zip(curve.value_ns, curve.io_share, curve.time_share, strict=True):
-                yield [view.subject.name, name, int(value), f"{ios:.10g}", f"{time:.10g}"]
+                yield [view.subject.name, view.key(name), int(value), f"{ios:.10g}", f"{time:.10g}"]
 
 
 _TRIMS = ("name", "stream", "window_start_ns", "window_ns", "trimmed_bytes")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from testdrive.manifest import OPCODES
+from testdrive.manifest import OPCODES, UNKNOWN
 from testdrive.report import html, units, words
 from testdrive.report.html import Markup, Node
 from testdrive.report.rows import dig
@@ -78,7 +78,7 @@ def operations_table(subject: Subject, several: bool) -> Markup:
     counts = dig(summary, "io_counts") or {}
     rows = [
         _operation(name, counts, summary)
-        for name in OPCODES
+        for name in (*OPCODES, UNKNOWN)
         if (dig(counts, f"by_opcode.{name}") or {}).get("ios")
     ]
     heads = [
@@ -111,7 +111,7 @@ def _operation(name: str, counts: Mapping[str, Any], summary: Mapping[str, Any])
         units.count(rates.get("iops_peak_1s")),
         units.rate(rates.get("throughput_bytes_per_s_mean")),
         units.rate(rates.get("throughput_bytes_per_s_peak_1s")),
-        units.size(each["bytes"] / each["ios"]),
+        units.size(None if each["bytes"] is None else each["bytes"] / each["ios"]),
         units.percent(dig(summary, f"workload.sequential_share_by_opcode.{name}")),
         units.size(dig(summary, f"workload.footprint_bytes.by_opcode.{name}")),
         units.count(each["errors"]),

@@ -113,7 +113,7 @@ def rates_figure(views: Views) -> Figure | None:
         ios.set_ylim(0, (maxima["ios"] or 1) * 1.05)
         moved.set_ylim(0, (maxima["moved"] or 1) * 1.05)
         ios.set_ylabel("IOPS")
-        moved.set_ylabel("read, written")
+        moved.set_ylabel("read, written" if view.mix else "bytes")
         moved.yaxis.set_major_formatter(EngFormatter("B/s"))
         ios.yaxis.set_major_formatter(EngFormatter())
         ios.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=6, fontsize="small", frameon=False)
@@ -130,8 +130,8 @@ def mix_figure(views: Views) -> Figure | None:
     """Return the shares of the operations over time."""
 
     def draw(view: View, ios: Axes, size: Axes) -> None:
-        assert view.rates is not None
-        for panel, counts, title in ((ios, view.rates.ios, "of I/Os"), (size, view.rates.bytes, "of bytes")):
+        assert view.mix is not None
+        for panel, counts, title in ((ios, view.mix.ios, "of I/Os"), (size, view.mix.bytes, "of bytes")):
             whole = np.maximum(sum(counts.values(), np.zeros(view.time.windows)), 1)
             _stack(panel, view, ((name, 100 * counts[name] / whole) for name in OPCODES if name in counts))
             panel.set_ylim(0, 100)
@@ -139,7 +139,7 @@ def mix_figure(views: Views) -> Figure | None:
             panel.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g} %"))
         ios.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=6, fontsize="small", frameon=False)
 
-    return _stacked(views, lambda view: view.rates, 2, 3.4, draw)
+    return _stacked(views, lambda view: view.mix, 2, 3.4, draw)
 
 
 def sizes_figure(views: Views) -> Figure | None:

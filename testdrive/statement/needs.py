@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from testdrive.manifest import UNKNOWN
 from testdrive.report import units, words
 from testdrive.report.rows import dig
 from testdrive.statement.operations import many, told
@@ -51,29 +52,39 @@ def _rates(summary: Summary) -> list[Need]:
         code = workload.get("rates_code") or workload.get("peak_code")
         note = "it lasts less than a second" if code == "too_short" else ""
         return [Need("Busiest second", words.code(code), note)]
-    most = units.rate(workload["transfer_throughput_bytes_per_s_peak_1s"])
-    mean = units.rate(workload["transfer_throughput_bytes_per_s_mean"])
+    most, mean = moved_at(summary, "peak_1s"), moved_at(summary, "mean")
     found = [
         Need(
             "Busiest second",
-            f"{units.count(workload['iops_peak_1s'])} IOPS, {most}",
-            f"mean {units.number(workload['iops_mean'])} IOPS, {mean}",
+            f"{units.iops(workload['iops_peak_1s'])}{f', {units.rate(most)}' if most is not None else ''}",
+            f"mean {units.iops(workload['iops_mean'])}{f', {units.rate(mean)}' if mean is not None else ''}",
         )
     ]
     for opcode in ("read", "write", "trim", "flush"):
         rates = dig(workload, f"rates_by_opcode.{opcode}")
         if rates and told(summary):
-            value = f"{units.count(rates['iops_peak_1s'])} IOPS"
+            value = units.iops(rates["iops_peak_1s"])
             if rates["throughput_bytes_per_s_peak_1s"]:
                 value += f", {units.rate(rates['throughput_bytes_per_s_peak_1s'])}"
-            note = f"mean {units.number(rates['iops_mean'])} IOPS"
+            note = f"mean {units.iops(rates['iops_mean'])}"
             found.append(Need(many(summary, opcode), value, note, part=True))
     minute = workload.get("busiest_minute")
     if minute:
-        rate = units.rate(minute["transfer_throughput_bytes_per_s"])
+        moved = minute["transfer_throughput_bytes_per_s"]
+        rate = f", {units.rate(moved)}" if moved is not None else ""
         begin = f"from {units.duration(minute['start_ns'])} on"
-        iops = units.count(minute["iops"]) if minute["iops"] >= 100 else units.number(minute["iops"])
-        found.append(Need("Busiest minute", f"{iops} IOPS, {rate}", begin))
+        found.append(Need("Busiest minute", f"{units.iops(minute['iops'])}{rate}", begin))
+    return found
+
+
+def moved_at(summary: Summary, which: str) -> float | None:
+    """Bytes a second that reads and writes moved, or all I/Os where they were not told apart: in the `mean`,
+    or at most (`peak_1s`). None where the source had no lengths.
+    """
+    key = f"throughput_bytes_per_s_{which}"
+    found: float | None = dig(
+        summary, f"workload.transfer_{key}" if told(summary) else f"workload.rates_by_opcode.{UNKNOWN}.{key}"
+    )
     return found
 
 

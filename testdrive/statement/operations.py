@@ -1,6 +1,7 @@
 """What operations are called, also where a source did not tell them apart.
 
-A recording holds a read where the source did not say what an I/O was. To call it one would be a claim.
+A recording holds a read where the source did not say what an I/O was. To call it one would be a claim: a
+summary has it as `unknown`, and people read of I/Os.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from testdrive.manifest import UNKNOWN
 from testdrive.report.rows import dig
 
 Summary = Mapping[str, Any]
@@ -24,6 +26,13 @@ MANY = {
 def told(summary: Summary) -> bool:
     """Whether the source said what each I/O was."""
     return "opcode" not in (dig(summary, "recording.absent_columns") or [])
+
+
+def in_summary(summary: Summary, name: str) -> str:
+    """The name by which a summary has the I/Os that rows hold as `name`: `unknown` where they were not told
+    apart.
+    """
+    return name if told(summary) else UNKNOWN
 
 
 def one(summary: Summary, name: str) -> str:

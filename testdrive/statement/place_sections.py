@@ -87,8 +87,10 @@ def _growth(views: Views) -> Markup:
     code, there = code_at("workload.footprint_code", "workload.growth_code"), lambda view: view.growth
     reading = read_it(
         "a line is all that was touched so far. One that still climbs at the end has not shown the whole"
-        " footprint. Bars are what reads and writes touched within each minute: what a cache would have to"
-        " hold."
+        " footprint.",
+        "Bars are what reads and writes touched within each minute: what a cache would have to hold."
+        if any(view.working_sets for view in views.views)
+        else "",
     )
     return html.tag(
         "figure",

@@ -17,6 +17,7 @@ def rates_section(views: Views) -> Markup:
     rates = each(views, "rates", "Rates over time", there, code)
     if not any_there(views, there):
         return html.section("rates", "Rates and mix over time", *rates)
+    apart, mixed = any_there(views, lambda view: view.mix), code_at("io_counts.by_opcode_code")
     windows = words.listed(sorted({units.duration(view.time.width_ns) for view in views.views}))
     seconds = any(view.rates is not None and view.rates.busiest_ios is not None for view in views.views)
     return html.section(
@@ -26,7 +27,9 @@ def rates_section(views: Views) -> Markup:
             f"each step is the mean of {windows}; the areas stand on each other, so that the top is the sum.",
             "The line above is the busiest second within each step, which the mean hides." if seconds else "",
             "Bytes of reads and writes are what the drive transfers; trims only name bytes, and have a"
-            " scale of their own.",
+            " scale of their own."
+            if apart
+            else "",
             shared_note(views, views.one_time, "axis of time"),
         ),
         *rates,
@@ -34,8 +37,10 @@ def rates_section(views: Views) -> Markup:
         read_it(
             "the share of each operation in the I/Os, and in the bytes, of each step. A step without I/Os is"
             " empty."
-        ),
-        *each(views, "mix", "Mix over time", there, code),
+        )
+        if apart
+        else None,
+        *each(views, "mix", "Mix over time", lambda view: view.mix, mixed),
     )
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from testdrive.manifest import UNKNOWN
 from testdrive.report import units, words
 from testdrive.report.rows import dig
+from testdrive.statement.needs import moved_at
 from testdrive.statement.operations import many, told
 
 Summary = Mapping[str, Any]
@@ -100,7 +102,7 @@ def _share(share: float) -> str:
 def _transfers(summary: Summary) -> list[str]:
     """Reads and writes, by share, size and pattern: together where they are alike, else each."""
     if not told(summary):
-        described = _described(summary, "read")[1]
+        described = _described(summary, UNKNOWN)[1]
         said = "Whether they read or write is not known"
         return [f"I/Os: {', '.join(described)}. {said}." if described else f"{said}."]
     reads = share_of(summary, "read")
@@ -168,13 +170,10 @@ def _rates(summary: Summary) -> list[str]:
     mean, peak = workload.get("iops_mean"), workload.get("iops_peak_1s")
     if mean is None:
         return []
-    moved = units.rate(workload.get("transfer_throughput_bytes_per_s_mean"))
-    span = units.duration(workload["span_ns"])
-    said = f"{_approximately(mean)} IOPS and {moved} on average over {span}"
+    said = f"{_rate(mean, moved_at(summary, 'mean'))} on average over {units.duration(workload['span_ns'])}"
     if peak is None:
         return [f"{said}, which is too short to tell its busiest second."]
-    most = units.rate(workload.get("transfer_throughput_bytes_per_s_peak_1s"))
-    said += f"; {_approximately(peak)} IOPS and {most} in the busiest seconds"
+    said += f"; {_rate(peak, moved_at(summary, 'peak_1s'))} in the busiest seconds"
     ratio = dig(workload, "burstiness.peak_to_mean_1s")
     if ratio is None or workload["span_ns"] < _SECONDS_MIN * 1e9:
         return [f"{said}."]
@@ -183,8 +182,10 @@ def _rates(summary: Summary) -> list[str]:
     return [f"{said}: arrivals are {'uneven' if ratio >= _UNEVEN else 'even'}."]
 
 
-def _approximately(number: float) -> str:
-    return units.count(number) if number >= 100 else units.number(number)
+def _rate(iops: float, moved_bytes_per_s: float | None) -> str:
+    return units.iops(iops) + (
+        f" and {units.rate(moved_bytes_per_s)}" if moved_bytes_per_s is not None else ""
+    )
 
 
 def _trims(summary: Summary) -> list[str]:
@@ -206,8 +207,8 @@ def _trims(summary: Summary) -> list[str]:
 
 
 def _trim_pattern(summary: Summary) -> str:
-    bursts = dig(summary, "workload.trim_bursts")
-    if not bursts:
+    bursts, trims = dig(summary, "workload.trim_bursts"), dig(summary, "workload.trims.ios") or 0
+    if not bursts or trims < _IOS_MIN:
         return ""
     if bursts["time_share"] > _BURST_TIME_MAX:
         return ", most of the time"
@@ -227,6 +228,8 @@ def _trim_streams(summary: Summary) -> str:
     if not streams:
         return ""
     name = "worker" if dig(summary, "recording.kind") == "run" else "CPU"
+    if len(streams) > 1 and sum(each["ios"] for each in streams) < _IOS_MIN:
+        return f", from {len(streams)} {name}s"
     if len(streams) == 1:
         every = "all " if streams[0]["ios"] > 1 else ""
         return f", {every}from {name} {streams[0]['stream']}"
@@ -241,7 +244,7 @@ def _durability(summary: Summary) -> list[str]:
     said = []
     if flushes and writes and flushes >= _FLUSHES_MIN * writes:
         a_second = dig(summary, "workload.rates_by_opcode.flush.iops_mean")
-        rate = f", {_approximately(a_second)} a second" if a_second else ""
+        rate = f", {units.iops(a_second).removesuffix(' IOPS')} a second" if a_second else ""
         said.append(f"a flush for every {units.number(writes / flushes)} writes{rate}")
     for name, text in (("fua", "FUA"), ("preflush", "preflush")):
         if writes and marked.get(name, 0) >= _FLUSHES_MIN * writes:
@@ -294,7 +297,7 @@ def _concurrency(summary: Summary) -> list[str]:
 
 def _latency(summary: Summary) -> list[str]:
     said = []
-    for opcode in ("read", "write", "trim"):
+    for opcode in ("read", "write", "trim", UNKNOWN):
         found = dig(summary, f"percentiles_ns.by_opcode.{opcode}.io_weighted") or {}
         samples = dig(summary, f"io_counts.by_opcode.{opcode}.ios") or 0
         if found.get("p50") is None or samples < _IOS_MIN:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from testdrive.manifest import OPCODES
+from testdrive.manifest import OPCODES, UNKNOWN
 from testdrive.metrics.scans import Scan
 from testdrive.report import palette, units
 from testdrive.report.axes import Axis
@@ -19,7 +19,7 @@ from testdrive.report.subject import Subject
 from testdrive.statement import spreads
 from testdrive.statement.addresses import Addresses, addresses, stretches
 from testdrive.statement.latencies import Latencies, bounds_ns, latencies, points_of_poisson, shared_axis
-from testdrive.statement.operations import many
+from testdrive.statement.operations import in_summary, many, told
 from testdrive.statement.places import Places, places
 from testdrive.statement.rates import Rates, rates
 from testdrive.statement.spreads import Arrivals, Hot, InFlight, Sizes
@@ -64,10 +64,23 @@ class View:
         return many(self.subject.summary, opcode)
 
     @property
+    def mix(self) -> Rates | None:
+        """The rates, where the source told operations apart."""
+        return self.rates if told(self.subject.summary) else None
+
+    def key(self, opcode: str) -> str:
+        """The name of an opcode in tables: `unknown` where the source did not tell I/Os apart."""
+        return in_summary(self.subject.summary, opcode)
+
+    @property
     def growth(self) -> Mapping[str, Any] | None:
         """The footprint as it grows, from the summary."""
         found: Mapping[str, Any] | None = dig(self.subject.summary, "workload.footprint_growth")
-        return found if found and found["total"] and found["total"][-1] else None
+        if not found or not found["total"] or not found["total"][-1]:
+            return None
+        # I/Os that were not told apart are all of them.
+        apart = {name: each for name, each in found["by_opcode"].items() if name != UNKNOWN}
+        return {**found, "by_opcode": apart}
 
     @property
     def working_sets(self) -> list[int]:
@@ -199,6 +212,7 @@ def _payload(view: View, time: Timeline) -> dict[str, Any]:
         "key": view.subject.key,
         "name": view.subject.label,
         "short": view.short,
+        "told": told(view.subject.summary),
         "words": {name: view.called(name) for name in OPCODES},
         "ink": view.subject.ink.payload(),
         "time": {

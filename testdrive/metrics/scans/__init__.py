@@ -8,7 +8,7 @@ from typing import Any
 
 import ibis
 
-from testdrive.manifest import TRIM
+from testdrive.manifest import TRIM, UNKNOWN, opcode_name
 from testdrive.metrics.scans.cells import CELL_NS, SECOND_NS, Cells, scan_cells
 from testdrive.metrics.scans.depths import Depths, depths
 from testdrive.metrics.scans.distribution import (
@@ -101,6 +101,15 @@ class Scan:
     def timed(self) -> bool:
         """Whether the source had times of any kind."""
         return not self.absent_columns.issuperset(("intended_ns", "submit_ns"))
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether the source said what each I/O was. Where it did not, rows hold a filler for the opcode."""
+        return "opcode" not in self.absent_columns
+
+    def opcode_name(self, code: int) -> str:
+        """The name of an opcode of the rows; ``unknown`` where the source did not tell I/Os apart."""
+        return opcode_name(int(code)) if self.told_apart else UNKNOWN
 
     @property
     def ok_rows(self) -> Any:

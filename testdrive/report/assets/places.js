@@ -62,12 +62,22 @@ function addressTicks(segments, range, bytes) {
   return { tickvals: ticks.map(({ position }) => position), ticktext: ticks.map(({ address }) => Number(address.toFixed(digits)).toLocaleString("en", { maximumFractionDigits: digits })) };
 }
 
+function wordedGaps(gaps, room) {
+  const worded = [];
+  for (const gap of gaps) {
+    const last = worded[worded.length - 1];
+    if (last !== undefined && gap.at - last.at < room) last.left += gap.left;
+    else worded.push({ ...gap });
+  }
+  return worded;
+}
+
 function gapLines(segments, range, bytes, unit) {
   const gaps = segments.slice(1).map((segment, index) => ({ at: segment.at / bytes, left: (segment.low - segments[index].high) / bytes }));
   return {
     shapes: gaps.map(({ at }) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: at, y1: at, line: { color: colour("quiet"), width: 1, dash: "dash" } })),
-    // Words where there is room for them: gaps may lie close to each other.
-    annotations: gaps.filter(({ at }, index) => index === 0 || at - gaps[index - 1].at > (range[1] - range[0]) / 18).map(({ at, left }) => ({
+    // Gaps may lie so close to each other that there is room for one line of words: it has what they leave out together.
+    annotations: wordedGaps(gaps, (range[1] - range[0]) / 18).map(({ at, left }) => ({
       xref: "paper", x: 1, y: at, xanchor: "right", yanchor: "bottom", showarrow: false, font: { size: 10, color: colour("quiet") },
       text: `${Number(left.toPrecision(3)).toLocaleString("en")} ${unit} left out`,
     })),

@@ -64,7 +64,9 @@ function baseLayout(element) {
     font: { family: getComputedStyle(document.body).fontFamily, size: narrow ? 11 : 12, color: colour("ink") },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
-    margin: { l: narrow ? 58 : 76, r: narrow ? 10 : 24, t: 34, b: 46 },
+    // Where there is no room for both in a row, the legend stands below the buttons.
+    margin: { l: narrow ? 58 : 76, r: narrow ? 10 : 24, t: element.clientWidth < 760 ? 58 : 34, b: 46 },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: colour("quiet"), activecolor: colour("ink") },
     legend: { orientation: "h", x: 0, y: 1, yanchor: "bottom", xanchor: "left", bgcolor: "rgba(0,0,0,0)" },
     hovermode: "closest",
     // Near a line its value is shown, elsewhere the cell's count: with the default of 20 pixels hardly any cell would be.

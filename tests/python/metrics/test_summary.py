@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from builders import accounting_of, fill_columns, open_recording, phase, scan_of, write_recording
 
+from testdrive.manifest import OPCODES
 from testdrive.metrics import all_metrics, summarize, write_summary
 from testdrive.metrics.metric import Metric, is_code
 from testdrive.recording import COLUMNS, Recording
@@ -202,3 +203,36 @@ def test_rows_in_many_segments_and_in_any_order_give_the_same_summary(tmp_path):
         with Recording.open(path) as recording:
             summaries.append(summarize(recording))
     assert summaries[0] == summaries[1]
+
+
+def test_where_ios_were_not_told_apart_nothing_is_counted_as_an_operation(tmp_path):
+    columns = {**MANY, "opcode": 0}
+    with open_recording(tmp_path / "a.rec", columns, absent_columns=["opcode"]) as recording:
+        found = summarize(recording)
+    words = {word for path, value in leaves(found) for word in (*path.split("."), str(value))}
+    assert not words.intersection(OPCODES)
+    counts, workload = found["io_counts"], found["workload"]
+    assert counts["by_opcode"]["unknown"]["ios"] == counts["ios"] == 50
+    assert counts["by_opcode_code"] == "not_recorded"
+    for key in ("size_histogram", "sizes_by_opcode", "rates_by_opcode", "sequential_share_by_opcode"):
+        assert list(workload[key]) == ["unknown"], key
+    assert list(workload["mix_over_time"]["ios"]) == ["unknown"]
+    assert (workload["trims"], workload["transfer_size_mean_bytes"]) == (None, None)
+    assert workload["sizes_of_operations_code"] == workload["throughput_code"] == "not_recorded"
+    assert workload["transfer_throughput_bytes_per_s_mean"] is None
+    assert workload["rates_by_opcode"]["unknown"]["throughput_bytes_per_s_mean"] > 0
+    assert (found["peak_opcode"], found["peak_opcode_code"]) == (None, "not_recorded")
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [("status", "errors"), ("length_bytes", "bytes"), ("latency_ns", "no_completion")],
+)
+def test_what_a_source_did_not_have_is_not_counted(column, name, tmp_path):
+    with open_recording(tmp_path / "a.rec", MANY, absent_columns=[column]) as recording:
+        counts = summarize(recording)["io_counts"]
+    assert counts[name] is None
+    assert counts["by_opcode"]["read"][name] is None
+    assert {key: code for key, code in counts.items() if key.endswith("_code") and code} == {
+        f"{name}_code": "not_recorded"
+    }

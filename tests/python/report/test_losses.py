@@ -31,7 +31,10 @@ def recording(path: Path, **manifest: Any) -> tuple[str, Manifest, Path]:
         ("records cut off at the end of a file", True),
         ("zone commands", False),
         ("commands passed through to the driver", False),
-        ("completions whose I/O was not seen", False),
+        (
+            "completions whose I/O was not seen to begin (begun before the trace, or its event was lost)",
+            False,
+        ),
     ],
 )
 def test_what_was_left_out_knowingly_is_not_lost(what, lost):

@@ -113,16 +113,26 @@ def test_of_less_than_a_second_no_busiest_one_is_told():
 
 
 def test_trims_at_odd_times_are_not_called_regular():
-    at = np.array([5, 9, 30, 80]) * SECOND_NS
-    columns = {"submit_ns": at, "opcode": 2, "length_bytes": 1 << 20, "offset_bytes": 0}
-    filler = transfers(9000)
-    joined = {
-        name: np.r_[np.broadcast_to(values, 9000), np.broadcast_to(columns[name], 4)]
+    at = np.repeat(np.array([5, 9, 30, 80]) * SECOND_NS, 10)
+    said = said_of(among_others({"submit_ns": at, "opcode": 2, "length_bytes": 1 << 20, "offset_bytes": 0}))
+    assert "40 trims, all of 1 MiB, 40.0 MiB in all, in 4 bursts of about 100 ms, 4 s to 50 s apart." in said
+    assert "CPU" not in said.partition("40 trims")[2].partition(".")[0]
+
+
+def test_a_few_trims_are_told_without_a_pattern():
+    at = np.arange(4) * 7 * SECOND_NS
+    columns = {"submit_ns": at, "opcode": 2, "length_bytes": 4096, "offset_bytes": 0, "stream": [0, 0, 1, 2]}
+    assert "4 trims, all of 4 KiB, 16.0 KiB in all, from 3 CPUs." in said_of(among_others(columns))
+
+
+def among_others(columns):
+    """Some I/Os beside 9,000 that are usual."""
+    ios = len(columns["submit_ns"])
+    filler = transfers(9000) | ({"stream": 0} if "stream" in columns else {})
+    return {
+        name: np.r_[np.broadcast_to(values, 9000), np.broadcast_to(columns[name], ios)]
         for name, values in filler.items()
     }
-    said = said_of(joined)
-    assert "4 trims, all of 1 MiB, 4.00 MiB in all, in 4 bursts of about 100 ms, 4 s to 50 s apart." in said
-    assert "CPU" not in said.partition("4 trims")[2].partition(".")[0]
 
 
 def test_a_single_trim_is_no_burst():
