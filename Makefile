@@ -56,6 +56,10 @@ fuzz: toolchain ## try every decoder with bytes of all kinds, for FUZZ_SECONDS e
 bench: install ## measure testdrive itself, with fio beside it
 	$(BIN)/python -m benchmarks
 
+.PHONY: validate-model
+validate-model: install ## hold the modelled drive to its closed forms, and draw docs/modelled-drive.md's plots again
+	$(BIN)/python -m validation --write-docs
+
 .PHONY: vm-test
 vm-test: install engine-static ## what needs a real NVMe drive: cases in an emulated Linux guest (needs QEMU)
 	$(BIN)/python tests/vm/run.py --engine $(STATIC_ENGINE) --directory $(or $(CARGO_TARGET_DIR),target)/vm
@@ -73,7 +77,7 @@ format: install ## format the sources of both planes
 
 .PHONY: clean
 clean: ## remove what was built and the demo's output
-	rm -rf $(VENV) target build dist *.egg-info demo-out bench-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) target build dist *.egg-info demo-out bench-out validation-out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # The package, its dependencies and a first engine. A change of the Python sources needs no new install.
 $(INSTALLED): pyproject.toml | toolchain
