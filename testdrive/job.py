@@ -89,6 +89,23 @@ class HotSpot(_Part):
     access_share: Share
 
 
+class RateArrivals(_Part):
+    """Arrivals at a rate, evenly spread or independent of each other."""
+
+    process: Literal["constant", "poisson"]
+    rate_iops: PositiveFloat
+
+
+class RecordedArrivals(_Part):
+    """Arrivals at the times of a recording."""
+
+    process: Literal["recording"]
+    recording: Path
+
+
+Arrivals = Annotated[RateArrivals | RecordedArrivals, Field(discriminator="process")]
+
+
 class SteadyState(_Part):
     """When rounds of a phase count as steady, which ends it."""
 
@@ -112,6 +129,13 @@ class SyntheticPhase(_GeneratedPhase):
     hot_spots: list[HotSpot] | None = None
     threads: PositiveInt | None = None
     cpus: list[NonNegativeInt] | None = None
+    arrivals: Arrivals | None = None
+    max_in_flight: PositiveInt | None = None
+    max_lag_ns: PositiveInt | None = None
+    rate_limit_iops: PositiveFloat | None = None
+    rate_limit_bytes_per_s: PositiveFloat | None = None
+    on_ns: PositiveInt | None = None
+    off_ns: PositiveInt | None = None
     ios: PositiveInt | None = None
     bytes: PositiveInt | None = None
     duration_ns: PositiveInt | None = None

@@ -276,6 +276,16 @@ struct Feeding {
 }
 
 impl Feeds {
+    /// How many submitters are fed.
+    pub fn count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Hands over a time alone; false when nobody takes it any more.
+    pub fn push_time(&mut self, submitter: usize, time: Planned, stop: &Stop) -> bool {
+        self.push(submitter, time, stop) == Fate::GoOn
+    }
+
     fn push(&mut self, submitter: usize, planned: Planned, stop: &Stop) -> Fate {
         let queue = &mut self.queues[submitter];
         while queue.is_full() {

@@ -1,8 +1,10 @@
 //! What a job needs before it can run: its recordings, its drive, and that the one fits the other.
 
+use crate::arrivals::ArrivalFeeder;
 use crate::error::RunError;
 use crate::feeder::check_source;
 use crate::job::{Job, PhaseJob};
+use crate::job_generated::ArrivalsJob;
 use crate::placement::check_cpus;
 use crate::plan::lba_map;
 use crate::workload::Workload;
@@ -22,7 +24,12 @@ pub fn open_sources(job: &Job) -> Result<Vec<Option<Recording>>, RunError> {
             Ok(Some(recording))
         }
         PhaseJob::Synthetic(job) => {
-            check_cpus(&job.cpus).map_err(|error| error.in_phase(phase.name()))?;
+            let in_phase = |error: RunError| error.in_phase(phase.name());
+            check_cpus(&job.cpus).map_err(in_phase)?;
+            if let Some(ArrivalsJob::Recording { recording }) = &job.arrivals {
+                // Only looked at: what is replayed of it are its times, so that it is no source of the run.
+                ArrivalFeeder::open(recording).map_err(in_phase)?;
+            }
             Ok(None)
         }
         PhaseJob::Prepare(_) => Ok(None),

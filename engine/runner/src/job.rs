@@ -88,7 +88,7 @@ pub enum PhaseJob {
     /// Replays a recording.
     Replay(ReplayJob),
     /// Generates I/Os.
-    Synthetic(SyntheticJob),
+    Synthetic(Box<SyntheticJob>),
 }
 
 /// What writes carry.

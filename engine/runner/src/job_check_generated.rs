@@ -4,7 +4,8 @@ use crate::error::RunError;
 use crate::job::TRANSFER_MAX_BYTES;
 use crate::job_check::{check, check_depth, check_duration, TIME_MAX_NS};
 use crate::job_generated::{
-    BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, SteadyStateJob, SyntheticJob, SHARE_TOLERANCE,
+    ArrivalsJob, BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, SteadyStateJob, SyntheticJob,
+    SHARE_TOLERANCE,
 };
 use crate::placement::CPU_MAX;
 
@@ -34,6 +35,7 @@ pub fn check_synthetic(job: &SyntheticJob) -> Result<(), RunError> {
     check_threads(job)?;
     check_blocks(job)?;
     check_ends(job)?;
+    check_times(job)?;
     check_share("read_share", job.read_share)?;
     check_share("trim_share", job.trim_share)?;
     let sum = job.read_share + job.trim_share;
@@ -45,7 +47,12 @@ pub fn check_synthetic(job: &SyntheticJob) -> Result<(), RunError> {
 fn check_threads(job: &SyntheticJob) -> Result<(), RunError> {
     check_depth("depth", job.depth)?;
     check((1..=THREADS_MAX).contains(&job.threads), "threads", job.threads, "a number from 1 to 64")?;
-    check(job.threads <= job.depth, "threads", job.threads, "at most depth: each keeps an I/O in flight")?;
+    let (key, depth) = match job.arrivals {
+        None => ("depth", job.depth),
+        Some(_) => ("max_in_flight", job.max_in_flight),
+    };
+    let wanted = format!("at most {key}: each keeps an I/O in flight");
+    check(job.threads <= depth, "threads", job.threads, &wanted)?;
     let beyond = job.cpus.iter().find(|&&cpu| cpu >= CPU_MAX);
     check(beyond.is_none(), "cpus", beyond.unwrap_or(&0), "numbers of CPUs below 1024")?;
     let count = job.cpus.len();
@@ -122,10 +129,47 @@ fn check_ends(job: &SyntheticJob) -> Result<(), RunError> {
         || job.bytes.is_some()
         || job.duration_ns.is_some()
         || job.drive_fills.is_some()
-        || job.steady_state.is_some();
+        || job.steady_state.is_some()
+        || matches!(job.arrivals, Some(ArrivalsJob::Recording { .. }));
     let wanted = "at least one of ios, bytes, duration_ns, drive_fills and steady_state";
     check(bounded, "an end", "absent", wanted)?;
     job.steady_state.as_ref().map_or(Ok(()), check_steady_state)
+}
+
+/// What decides when I/Os go.
+fn check_times(job: &SyntheticJob) -> Result<(), RunError> {
+    check_depth("max_in_flight", job.max_in_flight)?;
+    let open = job.arrivals.is_some();
+    if let Some(ArrivalsJob::Constant { rate_iops } | ArrivalsJob::Poisson { rate_iops }) = &job.arrivals {
+        check_rate("rate_iops", *rate_iops)?;
+    }
+    for (key, limit) in
+        [("rate_limit_iops", job.rate_limit_iops), ("rate_limit_bytes_per_s", job.rate_limit_bytes_per_s)]
+    {
+        let Some(limit) = limit else { continue };
+        check_rate(key, limit)?;
+        check(!open, key, limit, "none with arrivals, whose times nothing holds back")?;
+    }
+    if let Some(max_lag_ns) = job.max_lag_ns {
+        check_time("max_lag_ns", max_lag_ns)?;
+        check(open, "max_lag_ns", max_lag_ns, "none without arrivals: a closed loop is never late")?;
+    }
+    check(
+        job.on_ns.is_some() == job.off_ns.is_some(),
+        "one of on_ns and off_ns",
+        "absent",
+        "both or neither",
+    )?;
+    check_time("on_ns", job.on_ns.unwrap_or(1))?;
+    check_time("off_ns", job.off_ns.unwrap_or(1))
+}
+
+fn check_rate(key: &str, rate: f64) -> Result<(), RunError> {
+    check((1e-3..=1e15).contains(&rate), key, rate, "a rate of at least 0.001 a second")
+}
+
+fn check_time(key: &str, time_ns: i64) -> Result<(), RunError> {
+    check((1..=TIME_MAX_NS).contains(&time_ns), key, time_ns, "a time above 0, of at most a year")
 }
 
 fn check_steady_state(job: &SteadyStateJob) -> Result<(), RunError> {

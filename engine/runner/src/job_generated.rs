@@ -1,7 +1,9 @@
 //! The phases of the job whose I/Os are generated: `prepare` and `synthetic`. Documented in `docs/job.md`.
 
 use crate::job::Data;
+use crate::throttle::OnOff;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// How a drive is prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,6 +156,27 @@ pub struct SteadyStateJob {
     pub slope_share: f64,
 }
 
+/// An open loop: I/Os go at their times, whether those before have completed or not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "process", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ArrivalsJob {
+    /// Evenly spread.
+    Constant {
+        /// How many a second.
+        rate_iops: f64,
+    },
+    /// Independent of each other.
+    Poisson {
+        /// How many a second on average.
+        rate_iops: f64,
+    },
+    /// As in a recording, whose places and opcodes are not taken.
+    Recording {
+        /// Which.
+        recording: PathBuf,
+    },
+}
+
 /// A `synthetic` phase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -185,6 +208,27 @@ pub struct SyntheticJob {
     /// The CPUs that the submitters are kept on, in turn; any where empty.
     #[serde(default)]
     pub cpus: Vec<usize>,
+    /// When I/Os go, of an open loop.
+    #[serde(default)]
+    pub arrivals: Option<ArrivalsJob>,
+    /// Outstanding I/Os of an open loop beyond which further ones wait.
+    #[serde(default = "default_max_in_flight")]
+    pub max_in_flight: u32,
+    /// How late an open loop may be before the run is given up.
+    #[serde(default)]
+    pub max_lag_ns: Option<i64>,
+    /// At most so many I/Os per second of a closed loop.
+    #[serde(default)]
+    pub rate_limit_iops: Option<f64>,
+    /// At most so many bytes per second of a closed loop.
+    #[serde(default)]
+    pub rate_limit_bytes_per_s: Option<f64>,
+    /// I/Os are submitted for so long,
+    #[serde(default)]
+    pub on_ns: Option<i64>,
+    /// then none for so long.
+    #[serde(default)]
+    pub off_ns: Option<i64>,
     /// Ends the phase: so many I/Os.
     #[serde(default)]
     pub ios: Option<u64>,
@@ -227,6 +271,12 @@ pub struct SyntheticJob {
 pub const SHARE_TOLERANCE: f64 = 1e-9;
 
 impl SyntheticJob {
+    /// When the phase rests.
+    pub fn on_off(&self) -> Option<OnOff> {
+        let (on_ns, off_ns) = self.on_ns.zip(self.off_ns)?;
+        Some(OnOff { on_ns, off_ns })
+    }
+
     /// Share of writes: what reads and trims leave.
     pub fn write_share(&self) -> f64 {
         let share = 1.0 - self.read_share - self.trim_share;
@@ -238,6 +288,9 @@ impl SyntheticJob {
     }
 }
 
+fn default_max_in_flight() -> u32 {
+    4096
+}
 fn yes() -> bool {
     true
 }

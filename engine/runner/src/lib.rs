@@ -8,6 +8,7 @@
 //! | recorder | writes rows, keeps the figures for the progress (`recorder`) |
 
 mod accounting;
+mod arrivals;
 mod book;
 mod completed;
 mod error;
@@ -38,6 +39,7 @@ mod steady_state;
 mod stop;
 mod submission;
 mod synthetic;
+mod throttle;
 mod warnings;
 mod watch;
 mod worker;

@@ -3,6 +3,7 @@
 use crate::gates::DepthMeter;
 use crate::job::OnError;
 use crate::stop::Stop;
+use crate::throttle::Limits;
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use testdrive_core::OpcodeCounts;
 use testdrive_recording::PhaseStarts;
@@ -66,6 +67,12 @@ pub struct Orders {
     pub start_ns: i64,
     /// Stop submitting then.
     pub end_ns: Option<i64>,
+    /// What holds a closed loop back.
+    pub limits: Limits,
+    /// How late an I/O may be before the run is given up.
+    pub max_lag_ns: Option<i64>,
+    /// Whether I/Os whose time came before the end, but that did not go, are counted here: a replay's feeder counts its own.
+    pub counts_overdue: bool,
     /// A drive that is silent for so long is dead.
     pub io_timeout_ns: i64,
     /// What an error does.
@@ -89,6 +96,8 @@ pub struct Report {
     pub submitted_ns: Option<(i64, i64)>,
     /// I/Os that were given up: the kernel still has them.
     pub unanswered: u64,
+    /// I/Os of an open loop whose time came, but that did not go before the phase ended.
+    pub overdue: u64,
     /// When the source had nothing decoded though it had not ended.
     pub starved: u64,
     /// When the recorder's queue was full, so that the loop had to wait.

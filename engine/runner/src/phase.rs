@@ -1,6 +1,7 @@
 //! One phase: its submitters, their source, and what came of them.
 
 use crate::accounting::{Accounting, Depth};
+use crate::arrivals::ArrivalFeeder;
 use crate::error::RunError;
 use crate::event::{Event, PhaseName};
 use crate::feeder::{queues, Feeder, Feeds};
@@ -13,6 +14,7 @@ use crate::recorder::{Live, RowQueue};
 use crate::rounds::Rounds;
 use crate::spawn::Borrower;
 use crate::start_line::StartLine;
+use crate::stop::Stop;
 use crate::submission::{Primed, Submission, Submitted};
 use crate::watch::Watch;
 use rtrb::Producer;
@@ -23,7 +25,7 @@ use std::thread;
 use std::time::Duration;
 use testdrive_core::{Histogram, IoRecord};
 use testdrive_drives::{Clock, QueueOptions, Target};
-use testdrive_recording::Status;
+use testdrive_recording::{RecordingError, Status};
 
 /// How often the watch looks for the end and for signals.
 const WATCH_INTERVAL: Duration = Duration::from_millis(20);
@@ -56,6 +58,8 @@ pub struct PhaseOutcome {
     pub accounting: Accounting,
     /// Why the source could not be read to its end.
     pub error: Option<RunError>,
+    /// I/Os of an open loop that did not go before the phase ended, though their time came.
+    pub overdue: u64,
     /// Times that a submitter found nothing decoded.
     pub starved: u64,
     /// Times that a submitter waited for the recorder.
@@ -95,10 +99,28 @@ pub fn run_phase(
                 transfer_max_bytes: plan.io_bytes_max(target.identity()),
             };
             let (feeds, feds) = queues(plan.submitters(target));
-            let feeding = Feeding { sources: feds, feeder: Some((feeder, feeds)), rounds: None };
+            let feeding =
+                Feeding { sources: feds, feeder: Some((Feed::Recording(feeder), feeds)), rounds: None };
             run_submitters(plan, target, feeding, producers, context, tell)
         }
         (PhaseJob::Replay(_), None) => unreachable!("a replay's recording was opened with the job"),
+    }
+}
+
+/// What is decoded ahead of the submitters.
+pub enum Feed<'a> {
+    /// The I/Os of a recording.
+    Recording(Feeder<'a>),
+    /// Its times alone.
+    Arrivals(Box<ArrivalFeeder>),
+}
+
+impl Feed<'_> {
+    fn run(&self, feeds: Feeds, stop: &Stop) -> Result<Accounting, RecordingError> {
+        match self {
+            Feed::Recording(feeder) => feeder.run(feeds, stop),
+            Feed::Arrivals(feeder) => feeder.run(feeds, stop).map(|()| Accounting::default()),
+        }
     }
 }
 
@@ -107,7 +129,7 @@ pub struct Feeding<'a, S> {
     /// One a submitter.
     pub sources: Vec<S>,
     /// What decodes the recording that is replayed.
-    pub feeder: Option<(Feeder<'a>, Feeds)>,
+    pub feeder: Option<(Feed<'a>, Feeds)>,
     /// By which the phase is judged while it runs.
     pub rounds: Option<&'a Rounds>,
 }
@@ -246,6 +268,7 @@ fn merge(
         end_ns: start_ns,
         accounting,
         error,
+        overdue: 0,
         starved: 0,
         recorder_waits: 0,
         latencies: Histogram::default(),
@@ -261,6 +284,7 @@ fn merge(
         depth.add(&report.depth);
         intended = join_spans(intended, report.intended_ns);
         submissions = join_spans(submissions, report.submitted_ns);
+        outcome.overdue += report.overdue;
         outcome.starved += report.starved;
         outcome.recorder_waits += report.recorder_waits;
         outcome.end_ns = outcome.end_ns.max(end_ns);

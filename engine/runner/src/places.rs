@@ -42,6 +42,8 @@ pub enum Places {
         extent: Extent,
         /// Multiples of it from the part's start; the I/O's length where absent.
         alignment_bytes: Option<u64>,
+        /// How many places there are for I/Os of a length, as last asked: a division is most of what a place costs.
+        counted: (u64, u64),
     },
     /// Uniformly within a zone, which is drawn first.
     Zones {
@@ -120,8 +122,12 @@ impl Places {
     #[inline]
     pub fn next(&mut self, length_bytes: u64, random: &mut SplitMix64) -> (u64, u64) {
         match self {
-            Places::Random { extent, alignment_bytes } => {
-                (uniform(*extent, length_bytes, *alignment_bytes, random), length_bytes)
+            Places::Random { extent, alignment_bytes, counted } => {
+                let alignment_bytes = alignment_bytes.unwrap_or(length_bytes);
+                if counted.0 != length_bytes {
+                    *counted = (length_bytes, places_in(*extent, length_bytes, alignment_bytes));
+                }
+                (extent.offset_bytes + random.below(counted.1) * alignment_bytes, length_bytes)
             }
             Places::Zones { zones, alignment_bytes } => {
                 let drawn = unit(random);
@@ -159,7 +165,7 @@ mod tests {
     fn random_places_are_aligned_within_the_span_and_reach_all_of_it() {
         let mut random = SplitMix64::new(3);
         for (alignment_bytes, last) in [(None, 39 * 4096), (Some(512), 39 * 4096 + 512)] {
-            let mut places = Places::Random { extent: EXTENT, alignment_bytes };
+            let mut places = Places::Random { extent: EXTENT, alignment_bytes, counted: (0, 0) };
             let drawn: Vec<u64> =
                 (0..5_000).map(|_| places.next(4096, &mut random).0 - EXTENT.offset_bytes).collect();
             assert!(drawn.iter().all(|offset| offset % alignment_bytes.unwrap_or(4096) == 0));

@@ -3,6 +3,7 @@
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
 use crate::job_generated::{PrepareMethod, SteadyStateJob};
 use crate::orders::Pacing;
+use crate::throttle::Limits;
 use crate::workload::Workload;
 use std::thread;
 use testdrive_core::{LbaMap, Opcode, OpcodeCounts};
@@ -35,6 +36,7 @@ impl PhasePlan<'_> {
     pub fn pacing(&self) -> Pacing {
         match self.job {
             PhaseJob::Prepare(job) => Pacing::Closed(job.depth as usize),
+            PhaseJob::Synthetic(job) if job.arrivals.is_some() => Pacing::Timed,
             PhaseJob::Synthetic(job) => Pacing::Closed(job.depth as usize),
             PhaseJob::Replay(job) => match job.pace {
                 Pace::Timed => Pacing::Timed,
@@ -49,11 +51,40 @@ impl PhasePlan<'_> {
         let depth = match (self.pacing(), self.job) {
             (Pacing::Closed(depth), _) => depth,
             (_, PhaseJob::Replay(job)) => job.max_in_flight as usize,
-            _ => unreachable!("only replays are timed or gated"),
+            (_, PhaseJob::Synthetic(job)) => job.max_in_flight as usize,
+            (_, PhaseJob::Prepare(_)) => unreachable!("a preparation is a closed loop"),
         };
         match self.job {
             PhaseJob::Replay(_) => depth.div_ceil(submitters),
             _ => depth / submitters + usize::from(index < depth % submitters),
+        }
+    }
+
+    /// Whether a recording is replayed.
+    pub fn is_replay(&self) -> bool {
+        matches!(self.job, PhaseJob::Replay(_))
+    }
+
+    /// What holds each of so many submitters of a closed loop back.
+    pub fn limits(&self, submitters: usize) -> Limits {
+        match self.job {
+            PhaseJob::Synthetic(job) if job.arrivals.is_none() => {
+                let part = |rate: Option<f64>| rate.map(|rate| rate / submitters as f64);
+                Limits {
+                    iops: part(job.rate_limit_iops),
+                    bytes_per_s: part(job.rate_limit_bytes_per_s),
+                    on_off: job.on_off(),
+                }
+            }
+            _ => Limits::default(),
+        }
+    }
+
+    /// How late an I/O may be before the run is given up.
+    pub fn max_lag_ns(&self) -> Option<i64> {
+        match self.job {
+            PhaseJob::Synthetic(job) => job.max_lag_ns,
+            PhaseJob::Prepare(_) | PhaseJob::Replay(_) => None,
         }
     }
 

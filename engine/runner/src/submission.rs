@@ -35,7 +35,7 @@ pub trait Primed: Source + Send {
 
 impl Primed for Generated {
     fn is_primed(&self) -> bool {
-        true
+        Generated::is_primed(self)
     }
 }
 
@@ -177,9 +177,12 @@ impl<'a> Submission<'a> {
             pacing: self.plan.pacing(),
             depth: self.options.depth,
             // Only a replay has an order that its submitters share.
-            shared_order: self.submitters > 1 && self.plan.recording.is_some(),
+            shared_order: self.submitters > 1 && self.plan.is_replay(),
             start_ns,
             end_ns: self.plan.duration_ns().map(|duration_ns| start_ns + duration_ns),
+            limits: self.plan.limits(self.submitters),
+            max_lag_ns: self.plan.max_lag_ns(),
+            counts_overdue: !self.plan.is_replay(),
             io_timeout_ns: self.context.io_timeout_ns,
             on_error: self.context.on_error,
             phase: self.context.index,

@@ -1,8 +1,10 @@
 //! Generated I/Os: each is made when it is asked for, so that a workload of any length needs no memory.
 
+use crate::arrivals::Arrivals;
 use crate::job_generated::BlockShare;
 use crate::places::{unit, Places};
 use crate::source::{Peek, Planned, Source};
+use crate::throttle::OnOff;
 use crate::workload::Workload;
 use testdrive_core::{Command, Flags, Opcode, SplitMix64};
 
@@ -17,6 +19,9 @@ pub struct Synthetic {
     written_bytes_left: u64,
     sequence: u64,
     stream: i32,
+    arrivals: Arrivals,
+    /// A closed loop rests at the submitter instead.
+    stretch: Option<OnOff>,
     random: SplitMix64,
     next: Option<Planned>,
 }
@@ -25,6 +30,7 @@ impl Synthetic {
     /// The `index`-th of `count` generators that share a workload.
     pub fn new(workload: &Workload, index: u64, count: u64) -> Synthetic {
         let ends = workload.ends.part(index, count);
+        let seed = thread_seed(workload.seed, index);
         let mut share_until = 0.0;
         let mut blocks = workload.blocks.clone();
         for block in &mut blocks {
@@ -46,7 +52,9 @@ impl Synthetic {
             written_bytes_left: ends.written_bytes.unwrap_or(u64::MAX),
             sequence: 0,
             stream: index as i32,
-            random: SplitMix64::new(thread_seed(workload.seed, index)),
+            arrivals: Arrivals::new(workload.arrivals.as_ref(), index, count, seed),
+            stretch: workload.on_off.filter(|_| workload.arrivals.is_some()),
+            random: SplitMix64::new(seed),
             next: None,
         }
     }
@@ -61,6 +69,12 @@ impl Synthetic {
         let last = self.blocks.len() - 1;
         let found = self.blocks[..last].iter().find(|block| drawn < block.share);
         found.unwrap_or(&self.blocks[last]).bytes
+    }
+
+    #[inline]
+    fn due_ns(&mut self) -> i64 {
+        let due_ns = self.arrivals.next_ns();
+        self.stretch.map_or(due_ns, |on_off| on_off.stretched(due_ns))
     }
 
     #[inline]
@@ -101,7 +115,7 @@ impl Source for Synthetic {
         let command = Command { offset_bytes, length_bytes, opcode: self.opcode(), flags: Flags::NONE };
         let planned = Planned {
             command,
-            due_ns: 0,
+            due_ns: self.due_ns(),
             gate: 0,
             sequence: self.sequence,
             stream: self.stream,

@@ -6,6 +6,7 @@ use crate::recorder::RowQueue;
 use crate::rounds::{RoundTally, Rounds};
 use crate::slot::{count_failure, is_gone, Slot};
 use crate::source::{Peek, Planned, Source};
+use crate::throttle::Throttle;
 use std::io;
 use std::sync::atomic::Ordering;
 use testdrive_core::{Completion, Histogram, NO_COMPLETION};
@@ -36,6 +37,7 @@ pub struct Worker<'d, 'a, D, S> {
     completed: Completed,
     report: Report,
     tally: Option<RoundTally<'a>>,
+    throttle: Option<Throttle>,
     virtual_time: bool,
     watched_ns: i64,
 }
@@ -71,6 +73,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             completed: Completed::default(),
             report: Report::default(),
             tally: None,
+            throttle: (!orders.limits.are_none()).then(|| Throttle::new(orders.limits)),
             virtual_time,
             watched_ns: orders.start_ns,
         }
@@ -124,10 +127,10 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     /// Submits everything that is due, in one batch.
     fn submit_due(&mut self) -> Next {
         let now_ns = self.drive.now_ns();
-        if self.orders.end_ns.is_some_and(|end_ns| now_ns >= end_ns) {
-            return Next::Ended;
-        }
-        if self.tally.as_mut().is_some_and(|tally| tally.pass(now_ns)) {
+        let over = self.orders.end_ns.is_some_and(|end_ns| now_ns >= end_ns)
+            || self.tally.as_mut().is_some_and(|tally| tally.pass(now_ns));
+        if over {
+            self.count_overdue(now_ns);
             return Next::Ended;
         }
         let closed = matches!(self.orders.pacing, Pacing::Closed(_));
@@ -139,15 +142,19 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                 Peek::HeldBack => break Next::HeldBack,
                 Peek::End => break Next::Ended,
             };
-            let intended_ns = match self.due_ns(&planned) {
+            let intended_ns = match self.due_ns(&planned, now_ns) {
                 Due::At(due_ns) if due_ns > now_ns => break Next::At(due_ns),
                 Due::At(due_ns) => due_ns,
                 Due::Now => now_ns,
                 Due::AfterCompletion => break Next::At(i64::MAX),
             };
+            if self.orders.max_lag_ns.is_some_and(|max_lag_ns| now_ns - intended_ns > max_lag_ns) {
+                self.give_up(now_ns - intended_ns);
+                break Next::Ended;
+            }
             let Some(&slot) = self.free.last() else { break Next::At(i64::MAX) };
             match self.drive.submit(slot, &planned.command) {
-                Ok(()) => self.took(slot, intended_ns, planned),
+                Ok(()) => self.took(slot, now_ns, intended_ns, planned),
                 Err(SubmitError::Full) => break Next::At(i64::MAX),
                 Err(error) => {
                     let name = planned.command.opcode.name();
@@ -169,11 +176,17 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     }
 
     #[inline]
-    fn due_ns(&mut self, planned: &Planned) -> Due {
+    fn due_ns(&mut self, planned: &Planned, now_ns: i64) -> Due {
         match self.orders.pacing {
             Pacing::Timed => Due::At(self.orders.start_ns + planned.due_ns),
             Pacing::Closed(depth) if self.in_flight() >= depth => Due::AfterCompletion,
-            Pacing::Closed(_) => Due::Now,
+            Pacing::Closed(_) => match &self.throttle {
+                None => Due::Now,
+                Some(throttle) => {
+                    let start_ns = self.orders.start_ns;
+                    Due::At(start_ns + throttle.allowed_ns(now_ns - start_ns))
+                }
+            },
             Pacing::Gated if planned.gate == 0 => Due::At(self.orders.start_ns + planned.due_ns),
             Pacing::Gated if self.completed.count() < planned.gate => Due::AfterCompletion,
             Pacing::Gated => match self.completed.time_ns(planned.gate) {
@@ -184,7 +197,10 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     }
 
     #[inline]
-    fn took(&mut self, slot: u32, intended_ns: i64, planned: Planned) {
+    fn took(&mut self, slot: u32, now_ns: i64, intended_ns: i64, planned: Planned) {
+        if let Some(throttle) = &mut self.throttle {
+            throttle.took(now_ns - self.orders.start_ns, planned.command.length_bytes);
+        }
         self.source.take();
         self.free.pop();
         self.batch.push(slot);
@@ -194,6 +210,33 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             let later = self.shared.sequence_max.fetch_max(planned.sequence + 1, Ordering::Relaxed);
             self.report.order_inversions += u64::from(later > planned.sequence);
         }
+    }
+
+    /// The time is over: counts what was due before, but did not go.
+    fn count_overdue(&mut self, now_ns: i64) {
+        if !self.orders.counts_overdue || self.orders.pacing != Pacing::Timed {
+            return;
+        }
+        let end_ns = self.orders.end_ns.map_or(now_ns, |end_ns| end_ns.min(now_ns));
+        while !self.shared.stop.requested() {
+            match self.source.peek() {
+                Peek::Ready(planned) if self.orders.start_ns + planned.due_ns < end_ns => {
+                    self.source.take();
+                    self.report.overdue += 1;
+                }
+                Peek::Starved | Peek::HeldBack => std::thread::yield_now(),
+                Peek::Ready(_) | Peek::End => break,
+            }
+        }
+    }
+
+    /// An open loop is later than it may be.
+    fn give_up(&self, lag_ns: i64) {
+        let (lag_s, max_lag_ns) = (lag_ns as f64 / 1e9, self.orders.max_lag_ns.unwrap_or(0));
+        let message = format!(
+            "the drive cannot keep up: an I/O is {lag_s:.3} s behind its time, and max_lag_ns is {max_lag_ns}"
+        );
+        self.shared.stop.request(Status::Failed, message);
     }
 
     /// Hands the batch to the drive. The time is taken once, just before: it is the submission time of all of them.

@@ -3,9 +3,10 @@
 use crate::error::RunError;
 use crate::job::PhaseJob;
 use crate::job_generated::{
-    BlockBytes, BlockShare, HotSpot, Pattern, PrepareJob, PrepareMethod, SyntheticJob,
+    ArrivalsJob, BlockBytes, BlockShare, HotSpot, Pattern, PrepareJob, PrepareMethod, SyntheticJob,
 };
 use crate::places::{Extent, Once, Places, Zone};
+use crate::throttle::OnOff;
 use testdrive_recording::DriveIdentity;
 
 /// When a phase ends; whichever comes first.
@@ -52,6 +53,10 @@ pub struct Workload {
     pub seed: u64,
     /// How many generators share it.
     pub threads: u64,
+    /// When I/Os go, of an open loop.
+    pub arrivals: Option<ArrivalsJob>,
+    /// When it rests.
+    pub on_off: Option<OnOff>,
 }
 
 impl Workload {
@@ -115,6 +120,8 @@ impl Workload {
             ends: Ends { ios: Some((job.fills * once as f64).ceil() as u64), ..Ends::default() },
             seed: job.seed,
             threads: 1,
+            arrivals: None,
+            on_off: None,
         })
     }
 
@@ -142,6 +149,8 @@ impl Workload {
             ends: Ends { ios: job.ios, bytes: job.bytes, written_bytes: job.drive_fills.map(filled_bytes) },
             seed: job.seed,
             threads: u64::from(job.threads),
+            arrivals: job.arrivals.clone(),
+            on_off: job.on_off(),
         })
     }
 
@@ -178,7 +187,7 @@ impl Workload {
         let alignment_bytes = self.alignment_bytes;
         match self.pattern {
             Pattern::Random if self.hot_spots.is_empty() => {
-                Places::Random { extent: self.extent, alignment_bytes }
+                Places::Random { extent: self.extent, alignment_bytes, counted: (0, 0) }
             }
             Pattern::Random => Places::Zones { zones: self.zones(), alignment_bytes },
             Pattern::Sequential => {

@@ -6,6 +6,7 @@ mod support;
 mod phases;
 mod steady_state;
 mod threads;
+mod times;
 
 use serde_json::{json, Value};
 use std::path::PathBuf;

@@ -1,0 +1,169 @@
+//! When the I/Os of an open loop are to go: an absolute schedule, which no drive can slow down.
+
+use crate::error::RunError;
+use crate::feeder::Feeds;
+use crate::job_generated::ArrivalsJob;
+use crate::source::Planned;
+use crate::stop::Stop;
+use crate::throttle::OnOff;
+use std::path::Path;
+use testdrive_core::{Command, Flags, Opcode, SplitMix64};
+use testdrive_recording::{OrderBy, Recording, RecordingError};
+
+/// The schedule of one generator, from the phase's start on.
+#[derive(Clone, Debug)]
+pub enum Arrivals {
+    /// None of its own: a closed loop, or times that come from a recording.
+    Unscheduled,
+    /// Evenly spread: each generator takes its turn.
+    Constant {
+        /// I/Os per second of all generators.
+        rate_iops: f64,
+        /// The next one's number, over all generators.
+        turn: u64,
+        /// How many generators there are.
+        step: u64,
+    },
+    /// Without memory: the schedules of several generators together are such a one too.
+    Poisson {
+        /// The mean of this generator's gaps.
+        gap_ns: f64,
+        /// The last arrival.
+        time_ns: f64,
+        /// Of its gaps alone, so that places and mix are the same at every rate.
+        random: SplitMix64,
+    },
+}
+
+impl Arrivals {
+    /// The schedule of the `index`-th of `count` generators.
+    pub fn new(job: Option<&ArrivalsJob>, index: u64, count: u64, seed: u64) -> Arrivals {
+        match job {
+            None | Some(ArrivalsJob::Recording { .. }) => Arrivals::Unscheduled,
+            Some(ArrivalsJob::Constant { rate_iops }) => {
+                Arrivals::Constant { rate_iops: *rate_iops, turn: index, step: count }
+            }
+            Some(ArrivalsJob::Poisson { rate_iops }) => Arrivals::Poisson {
+                gap_ns: 1e9 * count as f64 / rate_iops,
+                time_ns: 0.0,
+                random: SplitMix64::new(!seed),
+            },
+        }
+    }
+
+    /// When the next I/O is to go.
+    #[inline]
+    pub fn next_ns(&mut self) -> i64 {
+        match self {
+            Arrivals::Unscheduled => 0,
+            Arrivals::Constant { rate_iops, turn, step } => {
+                let due_ns = *turn as f64 * 1e9 / *rate_iops;
+                *turn += *step;
+                due_ns.round() as i64
+            }
+            Arrivals::Poisson { gap_ns, time_ns, random } => {
+                // 1 - u is above 0, so that the logarithm is finite.
+                *time_ns -= *gap_ns * (1.0 - crate::places::unit(random)).ln();
+                *time_ns as i64
+            }
+        }
+    }
+}
+
+/// Takes the arrival times of a recording ahead of the submitters, in turn for each.
+pub struct ArrivalFeeder {
+    /// Whose times.
+    pub recording: Recording,
+    /// When the phase rests.
+    pub on_off: Option<OnOff>,
+}
+
+impl ArrivalFeeder {
+    /// Opens the recording.
+    ///
+    /// # Errors
+    /// When it cannot be read, or has no I/O.
+    pub fn open(path: &Path) -> Result<Recording, RunError> {
+        let recording = Recording::open(path)?;
+        if recording.manifest.counts.ios == 0 {
+            let message = format!("{} holds no I/Os: there are no arrivals to take", path.display());
+            return Err(RunError::usage(message));
+        }
+        Ok(recording)
+    }
+
+    /// Feeds until the recording ends, the submitters do, or the run stops.
+    ///
+    /// # Errors
+    /// When a segment of the recording cannot be read.
+    pub fn run(&self, mut feeds: Feeds, stop: &Stop) -> Result<(), RecordingError> {
+        let phases = &self.recording.manifest.phases;
+        let base_ns = phases.iter().find(|phase| phase.measured).map_or(0, |phase| phase.start_ns);
+        let mut sequence = 0;
+        for row in self.recording.ordered_rows(OrderBy::Intended)? {
+            let row = row?;
+            if !phases.get(usize::from(row.phase)).is_some_and(|phase| phase.measured) {
+                continue;
+            }
+            let time_ns = (row.intended_ns - base_ns).max(0);
+            let due_ns = self.on_off.map_or(time_ns, |on_off| on_off.stretched(time_ns));
+            let submitter = (sequence % feeds.count() as u64) as usize;
+            if !feeds.push_time(submitter, scheduled(due_ns, sequence), stop) {
+                break;
+            }
+            sequence += 1;
+        }
+        Ok(())
+    }
+}
+
+/// A time without an I/O: the generator makes that.
+fn scheduled(due_ns: i64, sequence: u64) -> Planned {
+    let command = Command { offset_bytes: 0, length_bytes: 0, opcode: Opcode::Read, flags: Flags::NONE };
+    Planned { command, due_ns, gate: 0, sequence, stream: 0, opens_gates: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn merged(job: &ArrivalsJob, threads: u64, each: usize) -> Vec<i64> {
+        let mut times: Vec<i64> = (0..threads)
+            .flat_map(|index| {
+                let mut arrivals = Arrivals::new(Some(job), index, threads, index);
+                (0..each).map(|_| arrivals.next_ns()).collect::<Vec<_>>()
+            })
+            .collect();
+        times.sort_unstable();
+        times
+    }
+
+    #[test]
+    fn constant_arrivals_never_drift_and_threads_take_turns() {
+        let job = ArrivalsJob::Constant { rate_iops: 3_000.0 };
+        for threads in [1, 4] {
+            let times = merged(&job, threads, 12_000 / threads as usize);
+            assert_eq!(
+                (times[0], times[1], times[3_000], times[9_000]),
+                (0, 333_333, 1_000_000_000, 3_000_000_000)
+            );
+        }
+    }
+
+    #[test]
+    fn poisson_arrivals_have_their_rate_and_gaps_without_memory() {
+        for threads in [1, 3] {
+            let times =
+                merged(&ArrivalsJob::Poisson { rate_iops: 50_000.0 }, threads, 60_000 / threads as usize);
+            let gaps: Vec<f64> =
+                times.windows(2).take(55_000).map(|pair| (pair[1] - pair[0]) as f64).collect();
+            let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+            let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+            assert!((mean / 20_000.0 - 1.0).abs() < 0.02, "{mean}");
+            // The coefficient of variation of an exponential distribution is 1, and e^-1 of it lies above the mean.
+            assert!((variance.sqrt() / mean - 1.0).abs() < 0.03, "{}", variance.sqrt() / mean);
+            let above = gaps.iter().filter(|gap| **gap > mean).count() as f64 / gaps.len() as f64;
+            assert!((above - (-1.0_f64).exp()).abs() < 0.01, "{above}");
+        }
+    }
+}
