@@ -165,6 +165,12 @@ class DroppedDriveEvents(_Part):
     unit: str = ""
 
 
+class TelemetrySummary(_Part):
+    """What the manifest says of ``telemetry.jsonl``."""
+
+    rows: int = Field(default=0, ge=0)
+
+
 class DriveEventsSummary(_Part):
     """What the manifest says of ``drive_events.jsonl``."""
 
@@ -193,6 +199,7 @@ class Manifest(_Part):
     dropped: list[Dropped] = Field(default_factory=list)
     warnings: list[Warning_] = Field(default_factory=list)
     drive_events: DriveEventsSummary | None = None
+    telemetry: TelemetrySummary | None = None
 
     @property
     def measured_phases(self) -> list[Phase]:

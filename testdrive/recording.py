@@ -8,6 +8,7 @@ What other parts call::
         recording.all_rows()          # Ibis table over every row, times as recorded
         recording.connect()           # the Ibis DuckDB backend, bounded in memory
         recording.execute(expression) # an Ibis expression to a dict of numpy arrays
+        recording.telemetry()         # what the drive measured of itself, by sensor
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from testdrive.errors import RecordingError
 from testdrive.manifest import Manifest, read_manifest
 from testdrive.recovery import has_crashed, keep_whole_segments, recover
 from testdrive.segments import COLUMNS, Segment, checked_segments, first_line, means_damage
+from testdrive.telemetry import Series, read_telemetry
 
 __all__ = ["COLUMNS", "Arrays", "Recording", "Segment", "Span"]
 
@@ -207,6 +209,19 @@ class Recording:
             spans.append(Span(phase.index, phase.start_ns, end_ns, phase.start_ns - laid_ns))
             laid_ns += end_ns - phase.start_ns
         return spans
+
+    def telemetry(self) -> dict[str, Series]:
+        """What each of the drive's sensors showed, by its name; empty where the drive told nothing.
+
+        A modelled drive has ``power`` (mW), ``energy`` (uJ, since the run began) and, where its model has
+        heat, ``temperature`` (mC), a row for each second at most.
+
+        Raises
+        ------
+        RecordingError
+            If the file is damaged.
+        """
+        return read_telemetry(self.path, self.manifest)
 
     def execute(self, expression: Any) -> Arrays:
         """Run an Ibis table expression and return its columns as numpy arrays, for results that are small.

@@ -71,7 +71,8 @@ pub trait Drive {
         None
     }
 
-    /// Takes what the drive logged of its own work so far, on its clock; `None` where it keeps no log.
+    /// Takes what the drive logged of its own work so far, on its clock; `None` where it keeps no log. What it counts is up to date
+    /// afterwards.
     fn take_events(&mut self) -> Option<DriveEvents> {
         None
     }

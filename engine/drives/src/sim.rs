@@ -6,9 +6,15 @@ use crate::sim_state::{restore_state, save_state, SimStateError};
 use serde_json::{Map, Value};
 use std::io;
 use std::path::Path;
+use std::sync::mpsc::{sync_channel, Receiver, SyncSender};
 use testdrive_core::{Command, Completion, Opcode};
-use testdrive_recording::{DriveCounters, DriveEvent, DriveEvents, DriveIdentity, DroppedDriveEvents};
-use testdrive_simulator::{Model, SimulatedDrive};
+use testdrive_recording::{
+    DriveCounters, DriveEvent, DriveEvents, DriveIdentity, DriveSample, DroppedDriveEvents,
+};
+use testdrive_simulator::{Model, SimulatedDrive, TelemetrySample, TELEMETRY_STEP_NS};
+
+/// Samples that may wait to be written.
+const SAMPLES_WAITING_MAX: usize = 1024;
 
 /// A drive in virtual time. Its state lasts over the phases of a run, so it is made once.
 pub struct SimDrive {
@@ -19,6 +25,13 @@ pub struct SimDrive {
     /// From the beginning of this run.
     now_ns: i64,
     queued: Vec<(u32, Command)>,
+    telemetry: Option<Telemetry>,
+}
+
+/// Where samples go, and when the next are due.
+struct Telemetry {
+    samples: SyncSender<DriveSample>,
+    due_ns: i64,
 }
 
 impl SimDrive {
@@ -31,6 +44,7 @@ impl SimDrive {
             origin_ns: 0,
             now_ns: 0,
             queued: Vec::new(),
+            telemetry: None,
         }
     }
 
@@ -42,7 +56,7 @@ impl SimDrive {
         let (simulated, origin_ns) = restore_state(model, path)?;
         let mut identity = identity_of(uri, model);
         identity.settings.insert("restored_from".into(), path.display().to_string().into());
-        Ok(SimDrive { identity, simulated, origin_ns, now_ns: 0, queued: Vec::new() })
+        Ok(SimDrive { identity, simulated, origin_ns, now_ns: 0, queued: Vec::new(), telemetry: None })
     }
 
     /// Saves the drive as it is now.
@@ -72,10 +86,65 @@ impl SimDrive {
         self.origin_ns + self.now_ns
     }
 
+    /// Keeps telemetry from now on, for whoever takes it: where nobody does, the drive waits.
+    pub fn keep_telemetry(&mut self) -> Receiver<DriveSample> {
+        let (samples, taken) = sync_channel(SAMPLES_WAITING_MAX);
+        self.simulated.keep_telemetry(self.origin_ns);
+        self.telemetry = Some(Telemetry { samples, due_ns: self.now_ns });
+        taken
+    }
+
+    /// Gives out what is left of the telemetry, and keeps no more.
+    pub fn end_telemetry(&mut self) {
+        if let Some(telemetry) = self.telemetry.take() {
+            let left = self.simulated.finish_telemetry(self.model_now_ns());
+            telemetry.send(left, self.origin_ns);
+        }
+    }
+
+    fn tell_telemetry(&mut self) {
+        let now_ns = self.model_now_ns();
+        if let Some(telemetry) = self.telemetry.as_mut().filter(|telemetry| telemetry.due_ns <= self.now_ns) {
+            telemetry.due_ns = (self.now_ns / TELEMETRY_STEP_NS + 1) * TELEMETRY_STEP_NS;
+            telemetry.send(self.simulated.take_telemetry(now_ns), self.origin_ns);
+        }
+    }
+
+    fn wait(&mut self, wait: Wait, completions: &mut Vec<Completion>) {
+        let before = completions.len();
+        self.take_completed(completions);
+        let (Wait::Until(deadline_ns) | Wait::Asleep(deadline_ns)) = wait else { return };
+        while completions.len() == before {
+            match self.simulated.next_completion_ns().map(|next_ns| next_ns - self.origin_ns) {
+                Some(next_ns) if next_ns <= deadline_ns => {
+                    self.now_ns = self.now_ns.max(next_ns);
+                    self.take_completed(completions);
+                }
+                _ => {
+                    self.now_ns = self.now_ns.max(deadline_ns);
+                    self.simulated.advance(self.model_now_ns());
+                    return;
+                }
+            }
+        }
+    }
+
     fn take_completed(&mut self, completions: &mut Vec<Completion>) {
         while let Some(completion) = self.simulated.pop_completed(self.model_now_ns()) {
             let complete_ns = completion.complete_ns - self.origin_ns;
             completions.push(Completion { complete_ns, ..completion });
+        }
+    }
+}
+
+impl Telemetry {
+    fn send(&self, samples: Vec<TelemetrySample>, origin_ns: i64) {
+        for TelemetrySample { time_ns, energy_uj, power_mw, temperature_mc } in samples {
+            let sample = DriveSample { time_ns: time_ns - origin_ns, energy_uj, power_mw, temperature_mc };
+            // Who took them has given up, and said why.
+            if self.samples.send(sample).is_err() {
+                return;
+            }
         }
     }
 }
@@ -133,7 +202,7 @@ impl Drive for SimDrive {
 
     fn take_events(&mut self) -> Option<DriveEvents> {
         let now_ns = self.model_now_ns();
-        self.simulated.advance(now_ns);
+        self.simulated.book_power(now_ns);
         let (events, dropped) = self.simulated.take_events(now_ns);
         let events = events.into_iter().map(|event| DriveEvent {
             kind: event.kind.name().into(),
@@ -167,22 +236,8 @@ impl Drive for SimDrive {
     }
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
-        let before = completions.len();
-        self.take_completed(completions);
-        let (Wait::Until(deadline_ns) | Wait::Asleep(deadline_ns)) = wait else { return Ok(()) };
-        while completions.len() == before {
-            match self.simulated.next_completion_ns().map(|next_ns| next_ns - self.origin_ns) {
-                Some(next_ns) if next_ns <= deadline_ns => {
-                    self.now_ns = self.now_ns.max(next_ns);
-                    self.take_completed(completions);
-                }
-                _ => {
-                    self.now_ns = self.now_ns.max(deadline_ns);
-                    self.simulated.advance(self.model_now_ns());
-                    return Ok(());
-                }
-            }
-        }
+        self.wait(wait, completions);
+        self.tell_telemetry();
         Ok(())
     }
 }

@@ -11,8 +11,9 @@ use crate::uring::UringDrive;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::mpsc::Receiver;
 use testdrive_core::Opcode;
-use testdrive_recording::{DriveCounters, DriveEvents, DriveIdentity, Warning};
+use testdrive_recording::{DriveCounters, DriveEvents, DriveIdentity, DriveSample, Warning};
 use testdrive_simulator::Model;
 
 pub use crate::guard::{Access, Consent};
@@ -118,6 +119,21 @@ impl Target {
         match self {
             Target::Sim(drive) => crate::Drive::take_events(&mut **drive),
             Target::Null(_) | Target::Device { .. } => None,
+        }
+    }
+
+    /// Lets the drive tell what it measures of itself while a run goes on, where it does. Somebody has to take it.
+    pub fn keep_telemetry(&mut self) -> Option<Receiver<DriveSample>> {
+        match self {
+            Target::Sim(drive) => Some(drive.keep_telemetry()),
+            Target::Null(_) | Target::Device { .. } => None,
+        }
+    }
+
+    /// Ends that: the rest is told, and nobody waits for more.
+    pub fn end_telemetry(&mut self) {
+        if let Target::Sim(drive) = self {
+            drive.end_telemetry();
         }
     }
 

@@ -19,6 +19,7 @@ mod reserve;
 mod segment;
 mod selection;
 mod table;
+mod telemetry;
 mod writer;
 
 pub use clock_text::rfc3339_now;
@@ -37,4 +38,5 @@ pub use process::this_host;
 pub use reader::Recording;
 pub use selection::Phases;
 pub use table::{COLUMN_NAMES, INTERVAL_COLUMN_NAMES};
+pub use telemetry::{DriveSample, TelemetryRow, TelemetrySummary, TelemetryWriter};
 pub use writer::{RecordingWriter, WriterLimits};

@@ -3,6 +3,7 @@
 use crate::drive_account::{DriveEventsSummary, PhaseCounters};
 use crate::error::RecordingError;
 use crate::intervals::Kept;
+use crate::telemetry::TelemetrySummary;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::fs;
@@ -237,6 +238,9 @@ pub struct Manifest {
     /// What the drive logged of itself, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drive_events: Option<DriveEventsSummary>,
+    /// What it measured of itself, where it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<TelemetrySummary>,
     /// What is kept where not every row is: histograms of each second, and the slowest I/Os.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
@@ -271,6 +275,7 @@ impl Manifest {
             dropped: Vec::new(),
             warnings: Vec::new(),
             drive_events: None,
+            telemetry: None,
             kept: None,
             other: Map::new(),
         }

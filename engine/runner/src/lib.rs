@@ -39,6 +39,7 @@ mod steady_state;
 mod stop;
 mod submission;
 mod synthetic;
+mod telemetry;
 mod throttle;
 mod warnings;
 mod watch;

@@ -9,6 +9,7 @@ use crate::orders::Shared;
 use crate::phase::{run_phase, PhaseContext, RowProducers};
 use crate::plan::PhasePlan;
 use crate::recorder::{record, row_queue, Live};
+use crate::telemetry::{write_telemetry, Telling};
 use crate::warnings;
 use rtrb::Consumer;
 use serde_json::{Map, Value};
@@ -97,10 +98,17 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     let (producers, consumers) = row_queues(if job.record { submitters } else { 0 });
     let surroundings = Surroundings { job, clock, shared: &shared, live: &live, signal };
     let mut book = Book::open(job, manifest);
+    let samples = if job.record { target.keep_telemetry() } else { None };
     thread::scope(|scope| {
         let (live, stop) = (&live, &shared.stop);
         let recorder = writer.map(|writer| scope.spawn(move || record(writer, consumers, live, stop)));
-        let ran = run_phases(&plans, &mut target, producers, &surroundings, &mut book, tell);
+        let telemetry =
+            samples.map(|samples| scope.spawn(move || write_telemetry(&job.output, &samples, stop)));
+        let telling = Telling(&mut target);
+        let ran = run_phases(&plans, telling.0, producers, &surroundings, &mut book, tell);
+        drop(telling);
+        let told = telemetry.map(|writer| writer.join().expect("the writer of the telemetry panicked"));
+        book.manifest.telemetry = told.flatten();
         let recorded = recorder.map(|recorder| recorder.join().expect("the recorder panicked"));
         close(ran, recorded, book, &target, &surroundings, tell)
     })
@@ -166,10 +174,11 @@ fn run_phases(
         };
         let before = target.counters();
         let mut outcome = run_phase(plan, target, &mut producers, &context, &mut note_and_tell)?;
-        let counters = before.zip(target.counters()).map(|(before, after)| PhaseCounters { before, after });
         let error = outcome.error.take();
-        // Taken after each phase, so that no event is of two.
-        let account = DriveAccount { counters, events: target.take_events() };
+        // Taken after each phase, so that no event is of two, and before the counters, which it brings up to date.
+        let events = target.take_events();
+        let counters = before.zip(target.counters()).map(|(before, after)| PhaseCounters { before, after });
+        let account = DriveAccount { counters, events };
         book.end(plan, outcome, account, stop.requested())?;
         if let Some(error) = error {
             return Err(error);
@@ -216,10 +225,10 @@ fn close(
         ..Counts::default()
     };
     if let Some((mut writer, error)) = recorded {
-        let Manifest { drive, phases, warnings, drive_events, .. } = book.manifest;
+        let Manifest { drive, phases, warnings, drive_events, telemetry, .. } = book.manifest;
         let manifest = writer.manifest_mut();
         (manifest.drive, manifest.phases, manifest.warnings) = (drive, phases, warnings);
-        manifest.drive_events = drive_events;
+        (manifest.drive_events, manifest.telemetry) = (drive_events, telemetry);
         counts = writer.finish(status, reason.clone())?.counts;
         if let Some(error) = error {
             return Err(error.into());

@@ -42,6 +42,7 @@ mod power;
 mod quantity;
 mod server;
 mod state;
+mod telemetry;
 mod thermal;
 
 pub use counts::{Counters, HostCounters};
@@ -52,6 +53,7 @@ pub use model::{Figures, Model, ModelError};
 pub use parameters::{InitialState, Parameters, ReadTime, SlcWhenFull, Translation, TrimMode};
 pub use power::PowerSeries;
 pub use state::{StateError, STATE_VERSION};
+pub use telemetry::{TelemetrySample, TELEMETRY_STEP_NS};
 
 /// Bytes that one entry of the drive's mapping covers; a page is this much throughout the crate.
 pub const PAGE_BYTES: u64 = 4096;

@@ -1,6 +1,7 @@
 //! Power: what is drawn, a budget that it must stay within, and the heat that it makes.
 
 use crate::parameters::Parameters;
+use crate::telemetry::{Telemetry, TelemetrySample};
 use crate::thermal::Thermal;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,9 @@ pub(crate) struct Power {
     energy_pj: u64,
     series: PowerSeries,
     thermal: Option<Thermal>,
+    /// Kept where it was asked for. It belongs to a run and not to the drive's state.
+    #[serde(skip)]
+    telemetry: Option<Telemetry>,
 }
 
 impl Power {
@@ -61,7 +65,37 @@ impl Power {
             energy_pj: 0,
             series: PowerSeries::default(),
             thermal: Thermal::new(parameters),
+            telemetry: None,
         }
+    }
+
+    /// Keeps telemetry from now on, in steps from this time.
+    pub(crate) fn keep_telemetry(&mut self, origin_ns: i64) {
+        self.telemetry = Some(Telemetry::new(origin_ns, self.energy_pj, self.booked_ns.is_some()));
+    }
+
+    /// Books everything until now, if the drive was ever on, and takes the samples of the steps that are over.
+    pub(crate) fn take_telemetry(&mut self, now_ns: i64) -> Vec<TelemetrySample> {
+        self.book_if_on(now_ns);
+        self.telemetry.as_mut().map_or(Vec::new(), Telemetry::take)
+    }
+
+    /// Keeps telemetry no longer; returns what is left of it, with all that was begun.
+    pub(crate) fn finish_telemetry(&mut self, now_ns: i64) -> Vec<TelemetrySample> {
+        self.book_if_on(now_ns);
+        let temperature_mc = self.temperature_mc();
+        self.telemetry.take().map_or(Vec::new(), |telemetry| telemetry.finish(now_ns, temperature_mc))
+    }
+
+    /// Books what the drive draws by being on until now, if it ever was.
+    pub(crate) fn book_if_on(&mut self, now_ns: i64) {
+        if self.booked_ns.is_some_and(|booked_ns| booked_ns < now_ns) {
+            self.book_until(now_ns);
+        }
+    }
+
+    fn temperature_mc(&self) -> Option<i64> {
+        self.thermal.as_ref().map(|thermal| (thermal.temperature_c() * 1e3).round() as i64)
     }
 
     /// All energy drawn, of what was booked: by being on until the last command came or went, by the NAND for all that it began.
@@ -100,19 +134,22 @@ impl Power {
         let Some(from_ns) = self.booked_ns.replace(now_ns) else {
             (self.series.start_ns, self.series.interval_ns) = (now_ns, INTERVAL_FIRST_NS);
             self.idle_since_ns = now_ns;
+            if let Some(telemetry) = &mut self.telemetry {
+                telemetry.switch_on(now_ns);
+            }
             return false;
         };
         if self.active {
-            self.book(from_ns, now_ns, self.active_mw);
+            self.book_being_on(from_ns, now_ns, self.active_mw);
             return false;
         }
         if self.sleep_after_ns == 0 {
-            self.book(from_ns, now_ns, self.idle_mw);
+            self.book_being_on(from_ns, now_ns, self.idle_mw);
             return false;
         }
         let asleep_ns = self.idle_since_ns.saturating_add(self.sleep_after_ns).clamp(from_ns, now_ns);
-        self.book(from_ns, asleep_ns, self.idle_mw);
-        self.book(asleep_ns, now_ns, self.sleep_mw);
+        self.book_being_on(from_ns, asleep_ns, self.idle_mw);
+        self.book_being_on(asleep_ns, now_ns, self.sleep_mw);
         now_ns - self.idle_since_ns >= self.sleep_after_ns
     }
 
@@ -120,7 +157,11 @@ impl Power {
     #[inline]
     pub(crate) fn draw(&mut self, now_ns: i64, power_mw: u64, length_ns: i64) -> i64 {
         let wait_ns = self.wait_for_budget(now_ns, power_mw, length_ns);
-        self.book(now_ns + wait_ns, now_ns + wait_ns + length_ns, power_mw);
+        let (from_ns, to_ns) = (now_ns + wait_ns, now_ns + wait_ns + length_ns);
+        self.book(from_ns, to_ns, power_mw);
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.book(from_ns, to_ns, power_mw);
+        }
         wait_ns
     }
 
@@ -137,6 +178,15 @@ impl Power {
         let from_ns = self.spent_until_ns.max(now_ns);
         self.spent_until_ns = from_ns + cost_ns;
         (from_ns - BURST_NS - now_ns).max(0)
+    }
+
+    /// Being on is the last that is booked of any time: see [`Telemetry::book_and_close`].
+    fn book_being_on(&mut self, from_ns: i64, to_ns: i64, power_mw: u64) {
+        self.book(from_ns, to_ns, power_mw);
+        let temperature_mc = self.temperature_mc();
+        if let Some(telemetry) = self.telemetry.as_mut().filter(|_| from_ns < to_ns) {
+            telemetry.book_and_close(from_ns, to_ns, power_mw, temperature_mc);
+        }
     }
 
     fn book(&mut self, from_ns: i64, to_ns: i64, power_mw: u64) {

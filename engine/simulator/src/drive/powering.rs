@@ -4,6 +4,7 @@ use super::SimulatedDrive;
 use crate::events::Action;
 use crate::log::EventKind;
 use crate::power::PowerSeries;
+use crate::telemetry::TelemetrySample;
 use crate::thermal::STEP_NS;
 
 impl SimulatedDrive {
@@ -15,6 +16,33 @@ impl SimulatedDrive {
     /// The drive's temperature when it was last looked at; `None` where the model has no heat.
     pub fn temperature_c(&self) -> Option<f64> {
         self.nand.power.thermal().map(crate::thermal::Thermal::temperature_c)
+    }
+
+    /// Books what the drive draws by being on until now, so that [`crate::Counters::energy_uj`] has it. What the drive does by itself
+    /// is done until then.
+    ///
+    /// A drive that no command ever came to is not on.
+    pub fn book_power(&mut self, now_ns: i64) {
+        self.advance(now_ns);
+        self.nand.power.book_if_on(now_ns);
+    }
+
+    /// Keeps telemetry from `origin_ns` on, in steps of [`crate::TELEMETRY_STEP_NS`]. It is no part of a saved state.
+    pub fn keep_telemetry(&mut self, origin_ns: i64) {
+        self.nand.power.keep_telemetry(origin_ns);
+    }
+
+    /// Takes the telemetry of the steps that are over. Stretches in which nothing changes are one sample, once they end.
+    pub fn take_telemetry(&mut self, now_ns: i64) -> Vec<TelemetrySample> {
+        self.advance(now_ns);
+        self.nand.power.take_telemetry(now_ns)
+    }
+
+    /// Takes what is left of the telemetry and keeps no more. The last sample reaches to the end of what the NAND was doing, so that its
+    /// energy is what the ledger grew by.
+    pub fn finish_telemetry(&mut self, now_ns: i64) -> Vec<TelemetrySample> {
+        self.advance(now_ns);
+        self.nand.power.finish_telemetry(now_ns)
     }
 
     /// A command was submitted: the first wakes the drive up.
