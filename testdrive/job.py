@@ -44,6 +44,7 @@ class _GeneratedPhase(_Phase):
     span_share: Share | None = None
     depth: PositiveInt | None = None
     seed: NonNegativeInt | None = None
+    refill: bool | None = None
 
 
 class PreparePhase(_GeneratedPhase):

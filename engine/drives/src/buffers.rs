@@ -1,5 +1,6 @@
 //! Memory for transfers: mapped, touched and filled before the run, so that no page fault falls into a measurement.
 
+use crate::drive::QueueOptions;
 use std::io;
 use std::ptr::NonNull;
 use testdrive_core::SplitMix64;
@@ -18,6 +19,19 @@ pub enum WriteData {
     Zero,
     /// Each 4 KiB holds this share of zeroes, the rest is random.
     CompressibleShare(f64),
+}
+
+impl WriteData {
+    /// How many of each [`ALIGNMENT`] bytes are random; the others are zero.
+    fn random_bytes(self) -> usize {
+        match self {
+            WriteData::Incompressible => ALIGNMENT,
+            WriteData::Zero => 0,
+            WriteData::CompressibleShare(share) => {
+                ALIGNMENT - (ALIGNMENT as f64 * share.clamp(0.0, 1.0)) as usize
+            }
+        }
+    }
 }
 
 /// An anonymous mapping.
@@ -90,6 +104,15 @@ impl Drop for Region {
 pub struct Buffers {
     reads: Region,
     writes: Region,
+    refill: Option<Refill>,
+}
+
+/// Fresh bytes for each write, each slot in a place of its own: no byte changes while a write that carries it is in flight.
+struct Refill {
+    random: SplitMix64,
+    /// Of each [`ALIGNMENT`] bytes; the rest stays zero.
+    random_bytes: usize,
+    place_bytes: usize,
 }
 
 impl Buffers {
@@ -98,29 +121,27 @@ impl Buffers {
     /// Index of the write region among the registered buffers.
     pub const WRITE_INDEX: u16 = 1;
 
-    /// Buffers for I/Os of up to `io_bytes_max`.
+    /// Buffers for a queue.
     ///
     /// # Errors
     /// When the system has not the memory.
-    pub fn new(io_bytes_max: u64, data: WriteData, seed: u64) -> io::Result<Buffers> {
+    pub fn new(options: &QueueOptions) -> io::Result<Buffers> {
+        let QueueOptions { depth, io_bytes_max, data, data_seed, refill, .. } = *options;
         let length = usize::try_from(io_bytes_max).map_err(io::Error::other)?;
+        let place_bytes = length.next_multiple_of(ALIGNMENT);
+        let places_bytes = if refill { place_bytes.checked_mul(depth) } else { Some(0) };
+        let places_bytes = places_bytes.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
         let length = length.max(REGION_MIN_BYTES);
-        let mut buffers = Buffers { reads: Region::map(length)?, writes: Region::map(length)? };
-        buffers.fill(data, seed);
-        Ok(buffers)
-    }
-
-    fn fill(&mut self, data: WriteData, seed: u64) {
-        let zero_share = match data {
-            WriteData::Incompressible => 0.0,
-            WriteData::Zero => return,
-            WriteData::CompressibleShare(share) => share.clamp(0.0, 1.0),
-        };
-        let random_bytes = ALIGNMENT - (ALIGNMENT as f64 * zero_share) as usize;
-        let mut random = SplitMix64::new(seed);
-        for page in self.writes.bytes_mut().chunks_exact_mut(ALIGNMENT) {
-            random.fill(&mut page[..random_bytes]);
+        let mut random = SplitMix64::new(data_seed);
+        let random_bytes = data.random_bytes();
+        let mut writes = Region::map(length.max(places_bytes))?;
+        if random_bytes > 0 {
+            for page in writes.bytes_mut().chunks_exact_mut(ALIGNMENT) {
+                random.fill(&mut page[..random_bytes]);
+            }
         }
+        let refill = (refill && random_bytes > 0).then_some(Refill { random, random_bytes, place_bytes });
+        Ok(Buffers { reads: Region::map(length)?, writes, refill })
     }
 
     /// Where a read of `length` bytes may land.
@@ -129,10 +150,25 @@ impl Buffers {
         self.reads.take(length)
     }
 
-    /// Where a write of `length` bytes takes its data.
+    /// Where a write of `length` bytes in a free slot takes its data.
+    ///
+    /// # Panics
+    /// When it is longer than the buffers were made for.
     #[inline]
-    pub fn for_write(&mut self, length: usize) -> *const u8 {
-        self.writes.take(length)
+    pub fn for_write(&mut self, slot: u32, length: usize) -> *const u8 {
+        match &mut self.refill {
+            None => self.writes.take(length),
+            Some(refill) => {
+                assert!(length <= refill.place_bytes, "a write of {length} bytes in {}", refill.place_bytes);
+                let start = slot as usize * refill.place_bytes;
+                let place = &mut self.writes.bytes_mut()[start..start + length];
+                for page in place.chunks_mut(ALIGNMENT) {
+                    let random_bytes = refill.random_bytes.min(page.len());
+                    refill.random.fill(&mut page[..random_bytes]);
+                }
+                place.as_ptr()
+            }
+        }
     }
 
     /// Both regions, in the order of their indices.
@@ -144,11 +180,50 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+
+    fn options(io_bytes_max: u64, data: WriteData, refill: bool) -> QueueOptions {
+        QueueOptions { clock: Clock::uncalibrated(), depth: 4, io_bytes_max, data, data_seed: 1, refill }
+    }
+
+    fn zero_share_of(bytes: &[u8]) -> f64 {
+        bytes.iter().filter(|&&byte| byte == 0).count() as f64 / bytes.len() as f64
+    }
 
     fn zero_share(data: WriteData) -> f64 {
-        let mut buffers = Buffers::new(4096, data, 1).unwrap();
-        let bytes = buffers.writes.bytes_mut();
-        bytes.iter().filter(|&&byte| byte == 0).count() as f64 / bytes.len() as f64
+        let mut buffers = Buffers::new(&options(4096, data, false)).unwrap();
+        zero_share_of(buffers.writes.bytes_mut())
+    }
+
+    #[test]
+    fn refilled_writes_carry_fresh_bytes_in_a_place_of_their_slot() {
+        let half = WriteData::CompressibleShare(0.5);
+        let mut buffers = Buffers::new(&options(8 << 20, half, true)).unwrap();
+        let mut carried = |slot, length| {
+            let start = buffers.for_write(slot, length);
+            // SAFETY: the place has that length, and nobody else has the buffers.
+            (start as usize, unsafe { std::slice::from_raw_parts(start, length) }.to_vec())
+        };
+        let (first, old) = carried(0, 16_384);
+        let (other, _) = carried(3, 8 << 20);
+        assert_eq!(other - first, 3 * (8 << 20));
+        let (again, fresh) = carried(0, 16_384);
+        assert_eq!(again, first);
+        for (old, fresh) in old.chunks(4096).zip(fresh.chunks(4096)) {
+            assert!(old[..2048] != fresh[..2048] && fresh[2048..].iter().all(|&byte| byte == 0));
+            assert!(zero_share_of(&fresh[..2048]) < 0.05);
+        }
+        // A write shorter than a page is as random as the page's beginning.
+        assert!(zero_share_of(&carried(1, 512).1) < 0.05);
+    }
+
+    #[test]
+    fn queues_with_seeds_of_their_own_carry_other_bytes() {
+        let written = |data_seed| {
+            let options = QueueOptions { data_seed, ..options(4096, WriteData::Incompressible, false) };
+            Buffers::new(&options).unwrap().writes.bytes_mut()[..64].to_vec()
+        };
+        assert!(written(1) != written(2) && written(1) == written(1));
     }
 
     #[test]
@@ -160,11 +235,11 @@ mod tests {
 
     #[test]
     fn buffers_are_aligned_and_go_round_within_their_region() {
-        let mut buffers = Buffers::new(20 << 20, WriteData::Zero, 1).unwrap();
+        let mut buffers = Buffers::new(&options(20 << 20, WriteData::Zero, false)).unwrap();
         let [_, writes] = buffers.iovecs();
         let range = writes.iov_base as usize..writes.iov_base as usize + writes.iov_len;
         for length in [512, 4096, 20 << 20, 12 << 20, 20 << 20] {
-            let start = buffers.for_write(length) as usize;
+            let start = buffers.for_write(0, length) as usize;
             assert_eq!(start % ALIGNMENT, 0);
             assert!(range.contains(&start) && start + length <= range.end);
         }

@@ -42,6 +42,10 @@ pub struct QueueOptions {
     pub io_bytes_max: u64,
     /// What writes carry.
     pub data: WriteData,
+    /// From which its random bytes follow: queues of one drive have seeds of their own.
+    pub data_seed: u64,
+    /// Whether each write gets fresh bytes, before its time of submission. It takes a buffer of the longest transfer for each slot.
+    pub refill: bool,
 }
 
 /// One queue to one drive, used by one thread.

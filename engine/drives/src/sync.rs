@@ -98,7 +98,7 @@ pub struct SyncDrive {
     clock: Clock,
     buffers: ManuallyDrop<Buffers>,
     pool: Pool,
-    queued: Vec<(u32, Command)>,
+    queued: Vec<Task>,
     depth: usize,
 }
 
@@ -108,8 +108,8 @@ impl SyncDrive {
     /// # Errors
     /// When memory or threads cannot be had.
     pub fn new(device: Device, options: &QueueOptions) -> io::Result<SyncDrive> {
-        let QueueOptions { clock, depth, io_bytes_max, data } = *options;
-        let buffers = ManuallyDrop::new(Buffers::new(io_bytes_max, data, 1)?);
+        let QueueOptions { clock, depth, .. } = *options;
+        let buffers = ManuallyDrop::new(Buffers::new(options)?);
         let pool = Pool::start(&device, clock, depth)?;
         Ok(SyncDrive { device, clock, buffers, pool, queued: Vec::with_capacity(depth), depth })
     }
@@ -147,18 +147,19 @@ impl Drive for SyncDrive {
             return Err(SubmitError::Full);
         }
         self.device.check(command.opcode)?;
-        self.queued.push((slot, *command));
+        let length = command.length_bytes as usize;
+        // Here and not in `kick`, which is timed: a buffer may be filled.
+        let buffer = match command.opcode {
+            Opcode::Read => self.buffers.for_read(length) as usize,
+            Opcode::Write => self.buffers.for_write(slot, length) as usize,
+            Opcode::Trim | Opcode::Flush | Opcode::WriteZeroes => 0,
+        };
+        self.queued.push(Task { slot, command: *command, buffer });
         Ok(())
     }
 
     fn kick(&mut self) -> io::Result<()> {
-        for (slot, command) in self.queued.drain(..) {
-            let length = command.length_bytes as usize;
-            let buffer = match command.opcode {
-                Opcode::Read => self.buffers.for_read(length) as usize,
-                Opcode::Write => self.buffers.for_write(length) as usize,
-                Opcode::Trim | Opcode::Flush | Opcode::WriteZeroes => 0,
-            };
+        for Task { slot, command, buffer } in self.queued.drain(..) {
             self.pool.send(slot, command, buffer);
         }
         Ok(())

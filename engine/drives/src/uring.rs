@@ -80,7 +80,7 @@ impl UringDrive {
     /// # Errors
     /// When io_uring is forbidden here, or memory cannot be had.
     pub fn new(mut device: Device, options: &QueueOptions) -> io::Result<UringDrive> {
-        let QueueOptions { clock, depth, io_bytes_max, data } = *options;
+        let QueueOptions { clock, depth, .. } = *options;
         // A write with a preflush takes two entries.
         let completions = u32::try_from(depth * 2).map_err(io::Error::other)?.next_power_of_two();
         let entries = completions.min(1024);
@@ -90,7 +90,7 @@ impl UringDrive {
         } else {
             None
         };
-        let buffers = Buffers::new(io_bytes_max, data, 1)?;
+        let buffers = Buffers::new(options)?;
         let rings = || std::iter::once(&ring).chain(&polled);
         let registered_file = rings().all(|ring| ring.submitter().register_files(&[device.fd()]).is_ok());
         // SAFETY: the regions stay mapped until the rings are gone: `drop` unmaps them last, or never.
@@ -134,7 +134,7 @@ impl UringDrive {
     }
 
     /// The entry of a command. Reads and writes take their place in the buffers here.
-    fn entry(&mut self, command: &Command) -> squeue::Entry {
+    fn entry(&mut self, slot: u32, command: &Command) -> squeue::Entry {
         let (offset, length) = (command.offset_bytes, command.length_bytes);
         match command.opcode {
             Opcode::Read => {
@@ -147,7 +147,7 @@ impl UringDrive {
                 }
             }
             Opcode::Write => {
-                let buffer = self.buffers.for_write(length as usize);
+                let buffer = self.buffers.for_write(slot, length as usize);
                 let fua = if command.flags.contains(Flags::FUA) { libc::RWF_DSYNC } else { 0 };
                 if self.fixed_buffers {
                     let index = Buffers::WRITE_INDEX;
@@ -308,7 +308,7 @@ impl Drive for UringDrive {
         let preflush = command.opcode == Opcode::Write && command.flags.contains(Flags::PREFLUSH);
         let polled = self.polled.is_some() && command.opcode.transfers() && !preflush;
         let expected = if command.opcode.transfers() { command.length_bytes } else { 0 };
-        let entry = self.entry(command).user_data(u64::from(slot) | expected << 33);
+        let entry = self.entry(slot, command).user_data(u64::from(slot) | expected << 33);
         let flush = preflush.then(|| {
             self.sync_entry().flags(squeue::Flags::IO_LINK).user_data(u64::from(slot) | PREFLUSH_TAG)
         });

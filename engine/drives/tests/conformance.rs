@@ -178,6 +178,8 @@ fn options() -> QueueOptions {
         depth: DEPTH,
         io_bytes_max: 1 << 20,
         data: WriteData::Incompressible,
+        data_seed: 1,
+        refill: false,
     }
 }
 

@@ -234,6 +234,15 @@ impl PhaseJob {
         }
     }
 
+    /// Whether each write gets fresh data.
+    pub fn refills(&self) -> bool {
+        match self {
+            PhaseJob::Prepare(job) => job.refill,
+            PhaseJob::Replay(_) => false,
+            PhaseJob::Synthetic(job) => job.refill,
+        }
+    }
+
     /// Whether metrics are over its rows.
     pub fn measured(&self) -> bool {
         match self {

@@ -1,7 +1,7 @@
 //! Whether the phases whose I/Os are generated make sense.
 
 use crate::error::RunError;
-use crate::job::TRANSFER_MAX_BYTES;
+use crate::job::{Data, TRANSFER_MAX_BYTES};
 use crate::job_check::{check, check_depth, check_duration, TIME_MAX_NS};
 use crate::job_generated::{
     ArrivalsJob, BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, SteadyStateJob, SyntheticJob,
@@ -15,6 +15,8 @@ const FILLS_MAX: f64 = 1_000.0;
 const SHARES_MAX: usize = 64;
 /// The most threads: each has its buffers and its queue of rows.
 const THREADS_MAX: u32 = 64;
+/// The most memory for refilled buffers.
+const REFILL_MAX_BYTES: u64 = 1 << 30;
 /// The most rounds: each is kept.
 const ROUNDS_MAX: u32 = 10_000;
 /// The shortest round.
@@ -23,6 +25,7 @@ const ROUND_MIN_NS: i64 = 1_000_000;
 pub fn check_prepare(job: &PrepareJob) -> Result<(), RunError> {
     check_depth("depth", job.depth)?;
     check_block("block_bytes", job.block_bytes())?;
+    check_refill(job.refill, job.data, job.depth, job.block_bytes())?;
     check_fills("fills", job.fills)?;
     let purge = job.method == PrepareMethod::Purge;
     check(!purge || job.fills == 1.0, "fills", job.fills, "1 with method 'purge': trimming once is enough")?;
@@ -41,7 +44,23 @@ pub fn check_synthetic(job: &SyntheticJob) -> Result<(), RunError> {
     let sum = job.read_share + job.trim_share;
     check(sum <= 1.0 + SHARE_TOLERANCE, "read_share + trim_share", sum, "shares of at most 1 together")?;
     check_span(job.offset_bytes, job.span_bytes, job.span_share)?;
+    let longest_bytes = job.block_bytes.shares().iter().map(|block| block.bytes).max().unwrap_or(0);
+    let depth = if job.arrivals.is_some() { job.max_in_flight } else { job.depth };
+    check_refill(job.refill, job.data, depth, longest_bytes)?;
     check_hot_spots(job)
+}
+
+/// Each I/O in flight has a buffer of its own then.
+fn check_refill(refill: bool, data: Data, depth: u32, block_bytes: u64) -> Result<(), RunError> {
+    check(
+        !refill || data != Data::Zero,
+        "refill",
+        refill,
+        "false with data 'zero', which is always the same",
+    )?;
+    let bytes = u64::from(depth) * block_bytes;
+    let wanted = "false, or fewer or shorter I/Os in flight: their buffers come to more than 1 GiB";
+    check(!refill || bytes <= REFILL_MAX_BYTES, "refill", refill, wanted)
 }
 
 fn check_threads(job: &SyntheticJob) -> Result<(), RunError> {

@@ -50,6 +50,9 @@ pub struct PrepareJob {
     /// What writes carry.
     #[serde(default)]
     pub data: Data,
+    /// Whether each write gets fresh data.
+    #[serde(default)]
+    pub refill: bool,
     /// Whether metrics are over its rows.
     #[serde(default)]
     pub measured: bool,
@@ -262,6 +265,9 @@ pub struct SyntheticJob {
     /// What writes carry.
     #[serde(default)]
     pub data: Data,
+    /// Whether each write gets fresh data.
+    #[serde(default)]
+    pub refill: bool,
     /// Whether metrics are over its rows.
     #[serde(default = "yes")]
     pub measured: bool,

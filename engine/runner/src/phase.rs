@@ -155,6 +155,8 @@ pub fn run_submitters<S: Primed>(
         depth: 0,
         io_bytes_max: plan.io_bytes_max(identity),
         data: write_data(plan.job.data()),
+        data_seed: 1,
+        refill: plan.job.refills(),
     };
     let planned_ios = plan.planned_ios(identity);
     let rows: Vec<RowQueue<'_>> = (0..submitters).map(|index| row_end(producers, index, context)).collect();

@@ -87,7 +87,8 @@ pub struct Submission<'a> {
 impl<'a> Submission<'a> {
     /// What the `index`-th submitter is told.
     pub fn of(self, index: usize) -> Submission<'a> {
-        let options = QueueOptions { depth: self.plan.depth(index, self.submitters), ..self.options };
+        let depth = self.plan.depth(index, self.submitters);
+        let options = QueueOptions { depth, data_seed: 1 + index as u64, ..self.options };
         Submission { index, options, ..self }
     }
 

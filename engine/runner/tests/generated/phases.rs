@@ -123,6 +123,8 @@ fn wrong_values_are_refused_with_the_phase_and_the_key() {
         (json!({"depth": 1}), "phase 0 ('wrong'): an end is absent"),
         (json!({"ios": 1, "span_bytes": 128 * MIB}), "phase 'wrong': "),
         (json!({"ios": 1, "trim_share": 0.1}), "phase 0 ('wrong'): read_share + trim_share is 1.1"),
+        (json!({"ios": 1, "refill": true, "data": "zero"}), "phase 0 ('wrong'): refill is true"),
+        (json!({"ios": 1, "refill": true, "depth": 64, "block_bytes": 32 * MIB}), "more than 1 GiB"),
         (json!({"drive_fills": 1}), "phase 0 ('wrong'): drive_fills is 1"),
         (json!({"ios": 1, "span_bytes": 4096, "span_share": 0.5}), "phase 0 ('wrong'): span_share is 0.5"),
         (
@@ -140,4 +142,29 @@ fn wrong_values_are_refused_with_the_phase_and_the_key() {
         assert_eq!(refused.kind, testdrive_runner::ErrorKind::Usage);
         assert!(refused.message.contains(wanted), "{}", refused.message);
     }
+}
+
+/// How many different blocks of 4 KiB a file holds.
+fn distinct_blocks(path: &std::path::Path) -> usize {
+    let content = fs::read(path).unwrap();
+    content.chunks(4096).collect::<BTreeSet<_>>().len()
+}
+
+#[test]
+fn refilled_writes_never_repeat_themselves_over_threads_and_rounds() {
+    let bench = Bench::new();
+    for engine in ["io_uring", "sync"] {
+        for (refill, blocks) in [(false, 4096), (true, 8192)] {
+            let name = format!("{engine}-{refill}.img");
+            let uri = format!("file:{}?size=32MiB&engine={engine}", bench.path(&name).display());
+            let phase = json!({"kind": "prepare", "method": "sequential", "depth": 8, "refill": refill});
+            let ran = bench.phase(&uri, phase);
+            assert_eq!(ran.outcome.status, Status::Complete, "{:?}", ran.outcome.reason);
+            assert_eq!(distinct_blocks(&bench.path(&name)), blocks, "{engine}");
+        }
+    }
+    let uri = format!("file:{}?size=8MiB", bench.path("threads.img").display());
+    let phase = json!({"kind": "synthetic", "read_share": 0, "pattern": "sequential", "threads": 4, "bytes": 8 * MIB});
+    bench.phase(&uri, phase);
+    assert_eq!(distinct_blocks(&bench.path("threads.img")), 2048);
 }
