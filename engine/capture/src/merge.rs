@@ -4,7 +4,7 @@ use crate::decode::Decoder;
 use crate::layout::PageLayout;
 use crate::stream::{CpuStream, Noted, PagePool, PageSource};
 use std::cmp::Reverse;
-use std::collections::binary_heap::{BinaryHeap, PeekMut};
+use std::collections::BinaryHeap;
 use std::io;
 use testdrive_traces::BlockEvent;
 
@@ -122,30 +122,41 @@ impl<S: PageSource> Merge<S> {
                 }
             }
         }
-        while let Some(mut first) = self.heads.peek_mut() {
-            let Reverse((time_ns, index)) = *first;
+        while let Some(&Reverse((time_ns, index))) = self.heads.peek() {
             if time_ns >= before_ns {
                 break;
             }
-            let stream = &mut self.streams[index];
-            let event = stream.take_head();
-            match stream.head_ns(&self.decoder, &mut self.pool, &mut self.noted) {
-                Some(next_ns) => *first = Reverse((next_ns, index)),
-                None => {
-                    PeekMut::pop(first);
-                    self.has_head[index] = false;
-                }
-            }
-            if let Some(mut event) = event {
-                if event.time_ns < self.last_ns {
-                    self.late_events += 1;
-                    event.time_ns = self.last_ns;
-                }
-                self.last_ns = event.time_ns;
-                take(event)?;
-            }
+            self.heads.pop();
+            self.has_head[index] = false;
+            self.hand_out_run(index, before_ns, &mut take)?;
         }
         self.pool.shrink();
+        Ok(())
+    }
+
+    /// Hands out the events of one CPU until it is another's turn: they come in runs.
+    fn hand_out_run<E>(
+        &mut self,
+        index: usize,
+        before_ns: i64,
+        take: &mut impl FnMut(BlockEvent) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let other = self.heads.peek().map_or((before_ns, 0), |&Reverse(head)| head.min((before_ns, 0)));
+        let stream = &mut self.streams[index];
+        while let Some(time_ns) = stream.head_ns(&self.decoder, &mut self.pool, &mut self.noted) {
+            if (time_ns, index) >= other {
+                self.heads.push(Reverse((time_ns, index)));
+                self.has_head[index] = true;
+                break;
+            }
+            let Some(mut event) = stream.take_head() else { break };
+            if event.time_ns < self.last_ns {
+                self.late_events += 1;
+                event.time_ns = self.last_ns;
+            }
+            self.last_ns = event.time_ns;
+            take(event)?;
+        }
         Ok(())
     }
 }

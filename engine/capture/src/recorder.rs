@@ -16,8 +16,6 @@ use testdrive_traces::Sink;
 /// Portions of rows that may wait for the disk, of at most 8,192 rows: some 32 MiB. Beyond, the kernel's buffers fill, and what they
 /// lose is counted.
 const WAITING_MAX: usize = 64;
-/// Portions of memory that are kept for the next rows: what a round of a fast device has.
-const SPARE_MAX: usize = 8;
 /// Between two looks at whether a segment is old enough to be closed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
@@ -57,8 +55,6 @@ pub struct Recorded {
 /// The way into a recording.
 pub struct RowSender {
     rows: Sender<Vec<IoRecord>>,
-    /// Memory of portions that were written. New memory would have to be cleared by the kernel first.
-    spare: Receiver<Vec<IoRecord>>,
 }
 
 impl Recorder {
@@ -69,17 +65,15 @@ impl Recorder {
     pub fn start(directory: &Path, manifest: Manifest) -> Result<(Recorder, RowSender), CaptureError> {
         let writer = RecordingWriter::create(directory, manifest, WriterLimits::default())?;
         let (sender, receiver) = bounded(WAITING_MAX);
-        let (give_back, spare) = bounded(SPARE_MAX);
         let state = Arc::new(RecorderState::default());
         let shared = Arc::clone(&state);
-        let thread = Builder::new()
-            .name("recorder".into())
-            .spawn(move || write_all(writer, &receiver, &give_back, &shared));
+        let thread =
+            Builder::new().name("recorder".into()).spawn(move || write_all(writer, &receiver, &shared));
         let thread = thread.map_err(|error| {
             let _ = std::fs::remove_dir_all(directory);
             CaptureError::Unavailable(format!("no thread for the recording: {error}; end other programs"))
         })?;
-        Ok((Recorder { thread, state }, RowSender { rows: sender, spare }))
+        Ok((Recorder { thread, state }, RowSender { rows: sender }))
     }
 
     /// How it is doing.
@@ -93,23 +87,13 @@ impl Recorder {
     }
 }
 
-fn write_all(
-    mut writer: RecordingWriter,
-    rows: &Receiver<Vec<IoRecord>>,
-    give_back: &Sender<Vec<IoRecord>>,
-    state: &RecorderState,
-) -> Recorded {
+fn write_all(mut writer: RecordingWriter, rows: &Receiver<Vec<IoRecord>>, state: &RecorderState) -> Recorded {
     let full = writer.disk_full_flag();
     let mut politeness = Politeness::of_this_thread();
     loop {
         politeness.adapt(rows.len() as f64 / WAITING_MAX as f64);
         let written = match rows.recv_timeout(LOOK_EVERY) {
-            Ok(rows) => {
-                let written = writer.append(&rows).and_then(|()| writer.rotate_if_old());
-                // Where there are enough already, it goes.
-                let _ = give_back.try_send(rows);
-                written
-            }
+            Ok(rows) => writer.append(&rows).and_then(|()| writer.rotate_if_old()),
             Err(RecvTimeoutError::Timeout) => writer.rotate_if_old(),
             Err(RecvTimeoutError::Disconnected) => return Recorded { writer, error: None },
         };
@@ -131,10 +115,7 @@ pub struct RecorderGone;
 
 impl Sink for RowSender {
     fn rows(&mut self, rows: &[IoRecord]) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let mut own = self.spare.try_recv().unwrap_or_default();
-        own.clear();
-        own.extend_from_slice(rows);
-        self.rows.send(own).map_err(|_| Box::from(RecorderGone))
+        self.rows.send(rows.to_vec()).map_err(|_| Box::from(RecorderGone))
     }
 
     fn progress(&mut self, _: u64, _: u64) -> Result<(), Box<dyn Error + Send + Sync>> {

@@ -47,6 +47,16 @@ impl<T: Timed> TimeOrder<T> {
         Ok(self.held.len() > self.window)
     }
 
+    /// Whether an event is the next one as it is, because none is held back; it then counts as passed on.
+    #[inline]
+    pub fn passes(&mut self, event: &T) -> bool {
+        let passes = self.window == 0 && self.held.is_empty() && event.time_ns() >= self.released_ns;
+        if passes {
+            self.released_ns = event.time_ns();
+        }
+        passes
+    }
+
     /// The earliest event that is still held, where it stands: millions pass, and need not be moved once more.
     #[inline]
     pub fn front(&self) -> Option<&T> {

@@ -113,6 +113,11 @@ impl<'s> Assembler<'s> {
     /// # Errors
     /// When time goes back by more than the window can mend, or the sink fails.
     pub fn push(&mut self, event: BlockEvent, path: &Path, place: Place) -> Result<(), TraceError> {
+        if let Stage::Pairing(pairing) = &mut self.stage {
+            if self.order.passes(&event) {
+                return if self.devices.admit(&event) { pairing.push(&event) } else { Ok(()) };
+            }
+        }
         let is_full = self.order.push(event).map_err(|late| TraceError::OutOfOrder {
             path: path.to_path_buf(),
             place,
