@@ -18,7 +18,7 @@ from testdrive.report.figures import write_figures
 from testdrive.report.html import Markup
 from testdrive.report.losses import gathered, losses_box
 from testdrive.report.page import frame, write_page
-from testdrive.report.plots import latency_section, offsets_section, percentiles_section
+from testdrive.report.plots import latency_section, offsets_section, percentiles_section, power_section
 from testdrive.report.rows import Row, row
 from testdrive.report.tables import write_tables
 from testdrive.report.trims import trims_table
@@ -111,6 +111,7 @@ def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> 
         ("percentiles", "Percentiles"),
         ("ratios", "Ratios"),
         ("offsets", "Addresses"),
+        *([("power", "Power")] if views.powers else []),
         *([("fidelity", "Fidelity")] if fidelity else []),
         ("conditions", "Conditions"),
     ]
@@ -125,6 +126,7 @@ def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> 
         percentiles_section(views),
         ratios_section(ratios),
         offsets_section(views),
+        power_section(views),
         fidelity,
         conditions_section(subjects),
         links=links,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from testdrive.report import palette
 from testdrive.report.axes import Axis
 from testdrive.report.distribution import Curve
+from testdrive.report.power import draw_power
 from testdrive.report.view import View, Views, offset_unit, reads_and_writes
 
 WIDTH_INCHES = 11.0
@@ -26,14 +27,15 @@ _NINES = (0.0, 0.9, 0.99, 0.999, 0.9999, 0.99999, 0.999999)
 
 
 def write_figures(views: Views, directory: Path) -> list[Path]:
-    """Write `latency.png`, `offsets.png`, `percentiles.png` and, for replays, `lateness.png`; return their
-    paths.
+    """Write `latency.png`, `offsets.png`, `percentiles.png`, for replays `lateness.png`, and where drives
+    measure themselves `power.png`; return their paths.
     """
     directory.mkdir(parents=True, exist_ok=True)
     figures = {"latency": latency_figure(views), "offsets": offsets_figure(views)}
     figures["percentiles"] = percentiles_figure(views)
     if any(view.lateness for view in views.views):
         figures["lateness"] = lateness_figure(views)
+    figures["power"] = power_figure(views)
     written = []
     for name, figure in figures.items():
         if figure is None:
@@ -132,6 +134,15 @@ def lateness_figure(views: Views) -> Figure:
     panel.set_xlabel("lateness: submission less intended time")
     panel.set_ylabel("share of I/Os at or below")
     panel.legend(loc="lower right", fontsize="small")
+    return figure
+
+
+def power_figure(views: Views) -> Figure | None:
+    """Return power and temperature of each drive that measures itself, or None where none does."""
+    if not views.powers:
+        return None
+    figure = new_figure(1.9 * len(views.powers) + 0.9)
+    draw_power(figure, views.powers)
     return figure
 
 

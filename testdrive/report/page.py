@@ -15,7 +15,16 @@ from testdrive.report.html import Markup
 from testdrive.report.pack import compressed
 
 # The order matters only in that main.js starts the page.
-SCRIPTS = ("data.js", "theme.js", "rasters.js", "curves.js", "statement.js", "places.js", "main.js")
+SCRIPTS = (
+    "data.js",
+    "theme.js",
+    "rasters.js",
+    "curves.js",
+    "power.js",
+    "statement.js",
+    "places.js",
+    "main.js",
+)
 
 
 def write_page(path: Path, title: str, body: Markup, data: str) -> Path:

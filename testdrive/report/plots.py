@@ -122,6 +122,34 @@ def percentiles_section(views: Views) -> Markup:
     )
 
 
+def power_section(views: Views) -> Markup | None:
+    """Return power and temperature of each drive that measures itself, or None where none does."""
+    if not views.powers:
+        return None
+    return html.section(
+        "power",
+        "Power and temperature",
+        html.tag(
+            "p",
+            "Mean power in steps of a second or more, by the ledger of energy that a modelled drive keeps, "
+            "and the temperature at the end of each step where its model has heat.",
+        ),
+        *(
+            html.tag(
+                "figure",
+                heading(subject),
+                _plot("power", subject, f"Power and temperature against time, {subject.label}", ""),
+                html.tag(
+                    "figcaption",
+                    f"{lines.energy_j:,.1f} J in the measured phases, {lines.mean_w:.2f} W on average"
+                    + (" (modelled)." if subject.modelled else "."),
+                ),
+            )
+            for subject, lines in views.powers
+        ),
+    )
+
+
 def lateness_figure(views: Views) -> Markup | None:
     """Return the distribution of lateness of the replays, or None where there is none."""
     if not any(view.lateness for view in views.views):

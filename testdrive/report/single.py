@@ -15,7 +15,7 @@ from testdrive.report.figures import write_figures
 from testdrive.report.html import Markup
 from testdrive.report.losses import losses_box
 from testdrive.report.page import frame, write_page
-from testdrive.report.plots import latency_section, offsets_section, percentiles_section
+from testdrive.report.plots import latency_section, offsets_section, percentiles_section, power_section
 from testdrive.report.rows import Row, row
 from testdrive.report.subject import Subject, names, subject
 from testdrive.report.tables import write_tables
@@ -67,6 +67,7 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
         ("latency", "Latency"),
         ("percentiles", "Percentiles"),
         ("offsets", "Addresses"),
+        *([("power", "Power")] if views.powers else []),
         *([("fidelity", "Fidelity")] if fidelity else []),
         ("conditions", "Conditions"),
     ]
@@ -81,6 +82,7 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
         latency_section(views, trims_table([one]), activities_table([one])),
         percentiles_section(views),
         offsets_section(views),
+        power_section(views),
         fidelity,
         conditions_section([one]),
         links=links,

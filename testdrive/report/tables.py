@@ -8,12 +8,15 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from testdrive.report.power import POWER_COLUMNS, power_rows
 from testdrive.report.rows import Row
 from testdrive.report.view import Views
 
 
 def write_tables(views: Views, rows: Sequence[Row], directory: Path) -> list[Path]:
-    """Write `drives.csv`, `windows.csv`, `percentiles.csv` and return their paths."""
+    """Write `drives.csv`, `windows.csv`, `percentiles.csv` and, where drives measure themselves, `power.csv`;
+    return their paths.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     return [
         write_csv(
@@ -23,7 +26,15 @@ def write_tables(views: Views, rows: Sequence[Row], directory: Path) -> list[Pat
         ),
         write_csv(directory / "windows.csv", _WINDOWS, _window_rows(views)),
         write_csv(directory / "percentiles.csv", _CURVES, _curve_rows(views)),
+        *_power_table(views, directory / "power.csv"),
     ]
+
+
+def _power_table(views: Views, path: Path) -> list[Path]:
+    if not views.powers:
+        path.unlink(missing_ok=True)
+        return []
+    return [write_csv(path, POWER_COLUMNS, power_rows(views.powers))]
 
 
 def write_csv(path: Path, head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Path:

@@ -12,6 +12,7 @@ from testdrive.report import palette, units
 from testdrive.report.axes import Axis, latency_axis
 from testdrive.report.distribution import Curve, lateness_curve, service_curve
 from testdrive.report.pack import pack
+from testdrive.report.power import PowerLines, power_lines
 from testdrive.report.rasters import Raster, extent, latency_rasters, offset_rasters
 from testdrive.report.subject import Subject
 from testdrive.report.windows import LatencyLines, TrimLines, latency_lines, trim_lines, window_ns
@@ -38,6 +39,7 @@ class View:
     trims: TrimLines | None
     service: Curve | None
     lateness: Curve | None
+    power: PowerLines | None
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,11 @@ class Views:
     def has_trims(self) -> bool:
         """Whether any recording has trims."""
         return any(view.trims is not None for view in self.views)
+
+    @property
+    def powers(self) -> list[tuple[Subject, PowerLines]]:
+        """What each drive that measures itself drew."""
+        return [(view.subject, view.power) for view in self.views if view.power]
 
     def payload(self) -> dict[str, Any]:
         """Return the document that the page's script reads (see `pack`)."""
@@ -188,6 +195,7 @@ def _view(subject: Subject, scales: Scales, end_max_bytes: int) -> View:
         trim_lines(recording, scales.window_ns, scales.windows),
         service if service.ios else None,
         lateness_curve(recording) if late else None,
+        power_lines(recording),
     )
 
 
@@ -207,6 +215,7 @@ def _subject_payload(view: View) -> dict[str, Any]:
         and {"bytes": view.trims.trimmed_bytes.astype(float), "outstanding": view.trims.outstanding_max},
         "service": _curve_payload(view.service),
         "lateness": _curve_payload(view.lateness),
+        "power": view.power and view.power.payload(),
     }
 
 

@@ -2,7 +2,7 @@
 
 const FIGURES = {
   latency: latencyFigure, offsets: offsetsFigure, "io-weighted": ioWeightedFigure,
-  "latency-weighted": latencyWeightedFigure, lateness: latenessFigure,
+  "latency-weighted": latencyWeightedFigure, lateness: latenessFigure, power: powerFigure,
   rates: ratesFigure, mix: mixFigure, sizes: sizesFigure, places: placesFigure, hot: hotFigure, growth: growthFigure,
   arrivals: arrivalsFigure, "in-flight": inFlightFigure, "statement-latency": statementLatencyFigure,
   "opcode-latency": opcodeLatencyFigure, "trim-streams": trimStreamsFigure,
@@ -37,7 +37,7 @@ async function drawAll(chosen = plots()) {
 
 // Plots with the same axis of time: all of a report's, and those of a statement that say so.
 function timeGroup(element) {
-  return element.dataset.time || (["latency", "offsets"].includes(element.dataset.plot) ? "report" : null);
+  return element.dataset.time || (["latency", "offsets", "power"].includes(element.dataset.plot) ? "report" : null);
 }
 
 const FOLLOWED_UP = ["latency", "statement-latency"];
@@ -80,7 +80,7 @@ function listenToChoices() {
 // As the style sheet has it for paper, which is not in force yet when the plots are drawn for it.
 function paperHeight(element) {
   if (element.dataset.plot === "latency") return element.classList.contains("with-trims") ? 432 : 256;
-  return { offsets: 224, rates: 340, mix: 230, places: 300, growth: 250, "statement-latency": 250, "trim-streams": 150 }[element.dataset.plot] || 288;
+  return { offsets: 224, power: 200, rates: 340, mix: 230, places: 300, growth: 250, "statement-latency": 250, "trim-streams": 150 }[element.dataset.plot] || 288;
 }
 
 function listenToPrinting() {
