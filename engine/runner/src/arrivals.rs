@@ -82,13 +82,15 @@ impl ArrivalFeeder {
     /// Opens the recording.
     ///
     /// # Errors
-    /// When it cannot be read, or has no I/O.
+    /// When it cannot be read, does not keep every row, or has no I/O.
     pub fn open(path: &Path) -> Result<Recording, RunError> {
         let recording = Recording::open(path)?;
         if recording.manifest.counts.ios == 0 {
             let message = format!("{} holds no I/Os: there are no arrivals to take", path.display());
             return Err(RunError::usage(message));
         }
+        // Refuses one that does not keep every row.
+        drop(recording.ordered_rows(OrderBy::Intended)?);
         Ok(recording)
     }
 
@@ -105,7 +107,7 @@ impl ArrivalFeeder {
             if !phases.get(usize::from(row.phase)).is_some_and(|phase| phase.measured) {
                 continue;
             }
-            let time_ns = (row.intended_ns - base_ns).max(0);
+            let time_ns = row.intended_ns.saturating_sub(base_ns).max(0);
             let due_ns = self.on_off.map_or(time_ns, |on_off| on_off.stretched(time_ns));
             let submitter = (sequence % feeds.count() as u64) as usize;
             if !feeds.push_time(submitter, scheduled(due_ns, sequence), stop) {

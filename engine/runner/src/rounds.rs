@@ -193,7 +193,9 @@ impl<'a> RoundTally<'a> {
     /// It is `now_ns`: rounds that ended before are reported. Returns whether the phase is to end.
     #[inline]
     pub fn pass(&mut self, now_ns: i64) -> bool {
-        while now_ns >= self.end_ns && !self.rounds.are_over() {
+        // Where another submitter has ended before, no round is judged any more, and none is kept beyond the last.
+        let rounds_max = self.rounds.job.rounds_max as usize;
+        while now_ns >= self.end_ns && self.index < rounds_max && !self.rounds.are_over() {
             self.rounds.report(self.index, std::mem::take(&mut self.tally));
             self.index += 1;
             self.end_ns += self.rounds.job.round_ns;
@@ -262,6 +264,15 @@ mod tests {
         }
         assert!(other.pass(3_000));
         assert_eq!(rounds.to_json(0)["rounds"][1]["ios"], json!(30));
+    }
+
+    #[test]
+    fn a_submitter_that_ended_early_leaves_rounds_unjudged_and_nothing_grows() {
+        let rounds = Rounds::new(job(Measure::Iops, 4), 2);
+        let mut one = RoundTally::new(&rounds, 0);
+        assert!(!one.pass(1_000_000_000));
+        assert_eq!((rounds.count(), rounds.state().open.len()), (0, 4));
+        assert!(!rounds.achieved());
     }
 
     #[test]

@@ -178,7 +178,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     #[inline]
     fn due_ns(&mut self, planned: &Planned, now_ns: i64) -> Due {
         match self.orders.pacing {
-            Pacing::Timed => Due::At(self.orders.start_ns + planned.due_ns),
+            Pacing::Timed => Due::At(self.orders.start_ns.saturating_add(planned.due_ns)),
             Pacing::Closed(depth) if self.in_flight() >= depth => Due::AfterCompletion,
             Pacing::Closed(_) => match &self.throttle {
                 None => Due::Now,
@@ -220,7 +220,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         let end_ns = self.orders.end_ns.map_or(now_ns, |end_ns| end_ns.min(now_ns));
         while !self.shared.stop.requested() {
             match self.source.peek() {
-                Peek::Ready(planned) if self.orders.start_ns + planned.due_ns < end_ns => {
+                Peek::Ready(planned) if self.orders.start_ns.saturating_add(planned.due_ns) < end_ns => {
                     self.source.take();
                     self.report.overdue += 1;
                 }

@@ -217,12 +217,13 @@ class Scan:
     @cached_property
     def closed_loop(self) -> bool:
         """Whether the I/Os had no schedule: nothing was early or late by a nanosecond, outside of a timed
-        replay.
+        replay or an open loop.
 
         A timed replay on a modelled drive is never late either, and yet has a schedule.
         """
         timed = any(
-            phase.kind == "replay" and (phase.settings or {}).get("pace", "timed") == "timed"
+            (phase.kind == "replay" and (phase.settings or {}).get("pace", "timed") == "timed")
+            or (phase.kind == "synthetic" and (phase.settings or {}).get("arrivals") is not None)
             for phase in self.recording.manifest.measured_phases
         )
         return not timed and bool((self.lateness.value == 0).all())

@@ -160,3 +160,13 @@ def test_a_closed_loop_has_no_response_time_of_its_own():
     timed = [{"index": 0, "kind": "replay", "settings": {"pace": "timed"}}]
     found = RESPONSE.values(scan_of(columns, phases=timed))
     assert found["response_percentiles_ns"]["io_weighted"]["p50"] == 7
+
+
+def test_an_open_loop_has_a_response_time_also_where_it_was_never_late():
+    columns = {"intended_ns": np.arange(10), "submit_ns": np.arange(10), "latency_ns": 7}
+    closed = [{"index": 0, "kind": "synthetic", "settings": {"arrivals": None}}]
+    assert RESPONSE.values(scan_of(columns, phases=closed))["response_code"] == "closed_loop"
+    arrivals = {"process": "poisson", "rate_iops": 5.0}
+    opened = [{"index": 0, "kind": "synthetic", "settings": {"arrivals": arrivals}}]
+    found = RESPONSE.values(scan_of(columns, phases=opened))
+    assert found["response_percentiles_ns"]["io_weighted"]["p50"] == 7

@@ -1,0 +1,121 @@
+"""Phases whose I/Os are generated: the control plane's keys are the engine's and the document's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import missing
+
+from testdrive.engine import find_engine, run_job
+from testdrive.errors import EngineError, UsageError
+from testdrive.job import DriveRequest, Job, PreparePhase, SyntheticPhase
+from testdrive.progress import LineDisplay
+from testdrive.recording import Recording
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "job.md"
+DRIVE = "sim:enterprise-mixed?capacity=64MiB"
+CLOSED: dict[str, Any] = {
+    "name": "closed",
+    "pattern": "random",
+    "read_share": 0.5,
+    "trim_share": 0.1,
+    "block_bytes": [{"bytes": 4096, "share": 0.5}, {"bytes": 8192, "share": 0.5}],
+    "alignment_bytes": 4096,
+    "offset_bytes": 1 << 20,
+    "span_share": 0.75,
+    "hot_spots": [{"span_share": 0.1, "access_share": 0.8}],
+    "depth": 8,
+    "threads": 2,
+    "cpus": [min(os.sched_getaffinity(0))],
+    "seed": 7,
+    "data": {"compressible_share": 0.5},
+    "refill": True,
+    "measured": True,
+    "rate_limit_iops": 20_000.0,
+    "rate_limit_bytes_per_s": 500e6,
+    "on_ns": 5_000_000,
+    "off_ns": 5_000_000,
+    "ios": 4_000,
+    "bytes": 1 << 30,
+    "duration_ns": 10**10,
+    "drive_fills": 5.0,
+    "steady_state": {
+        "measure": "iops",
+        "round_ns": 20_000_000,
+        "rounds_max": 20,
+        "window": 4,
+        "range_share": 0.5,
+        "slope_share": 0.5,
+    },
+}
+OPEN: dict[str, Any] = {
+    "name": "open",
+    "span_bytes": 1 << 20,
+    "arrivals": {"process": "poisson", "rate_iops": 5_000.0},
+    "max_in_flight": 100,
+    "max_lag_ns": 10**9,
+    "ios": 500,
+}
+PREPARE: dict[str, Any] = {
+    "method": "random",
+    "block_bytes": 8192,
+    "depth": 4,
+    "fills": 0.5,
+    "offset_bytes": 8192,
+    "span_share": 0.5,
+    "seed": 3,
+    "refill": False,
+    "data": "incompressible",
+    "measured": False,
+}
+
+
+@pytest.fixture(autouse=True)
+def _engine() -> None:
+    """Skip where the engine was not built."""
+    try:
+        find_engine()
+    except EngineError:
+        missing("the engine's release build")
+
+
+def job(folder: Path, *phases: PreparePhase | SyntheticPhase) -> Job:
+    return Job(drive=DriveRequest(uri=DRIVE), output=folder / "out.rec", phases=list(phases))
+
+
+def quiet() -> LineDisplay:
+    from rich.console import Console
+
+    return LineDisplay(Console(quiet=True), "")
+
+
+def test_every_key_is_tried_here_and_documented() -> None:
+    tried = {"kind"} | CLOSED.keys() | OPEN.keys() | PREPARE.keys()
+    assert tried == SyntheticPhase.model_fields.keys() | PreparePhase.model_fields.keys()
+    text = DOCUMENT.read_text()
+    assert [key for key in tried if f"`{key}`" not in text] == []
+
+
+def test_the_engine_takes_every_key(tmp_path: Path) -> None:
+    phases = [
+        PreparePhase(kind="prepare", **PREPARE),
+        SyntheticPhase(kind="synthetic", **CLOSED),
+        SyntheticPhase(kind="synthetic", **OPEN),
+    ]
+    run_job(job(tmp_path, *phases), quiet())
+    with Recording.open(tmp_path / "out.rec") as recording:
+        prepared, closed, opened = (phase.accounting or {} for phase in recording.manifest.phases)
+    assert prepared["issued"]["write"]["bytes"] == 16 << 20
+    assert closed["steady_state"]["measure"] == "iops"
+    assert closed["threads"] == 2
+    assert opened["issued"]["read"]["ios"] == 500
+    assert opened["arrivals_not_issued"] == 0
+
+
+def test_the_engine_says_which_phase_and_key_is_wrong(tmp_path: Path) -> None:
+    wrong = SyntheticPhase(kind="synthetic", name="settle", ios=1, block_bytes=1000)
+    with pytest.raises(UsageError, match=r"phase 1 \('settle'\): block_bytes is 1000"):
+        run_job(job(tmp_path, PreparePhase(kind="prepare"), wrong), quiet())
