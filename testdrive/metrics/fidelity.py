@@ -151,7 +151,9 @@ def _timing_reasons(values: Values) -> list[dict[str, str]]:
     if drift is not None and abs(drift) > DRIFT_MAX:
         found["drift"] = f"the replay's span is {drift:+.3%} off the intended one (at most {DRIFT_MAX:.1%})"
     if share is not None and share > LATE_SHARE_MAX:
-        found["late"] = f"{share:.3%} of the I/Os were issued over 1 ms late (at most {LATE_SHARE_MAX:.1%})"
+        found["late"] = (
+            f"{100 * share:.3g} % of the I/Os were issued over 1 ms late (at most {100 * LATE_SHARE_MAX:g} %)"
+        )
     if median_ns is not None and median_ns > LATENESS_P50_MAX_NS:
         limit = f"at most {LATENESS_P50_MAX_NS // 1000} us"
         found["late_median"] = f"half of the I/Os were issued over {median_ns / 1000:.1f} us late ({limit})"

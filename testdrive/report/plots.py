@@ -50,7 +50,9 @@ def latency_section(views: Views, *after: Markup | None) -> Markup:
         f"{views.scales.window_words}. Failed I/Os have no latency and are left out. "
     )
     intro += "All panels have the same scales; a zoom in one is made in all." if len(views.views) > 1 else ""
-    if not views.has_trims:
+    if not views.has_trims and all(
+        "opcode" not in view.subject.manifest.absent_columns for view in views.views
+    ):
         intro += " The workload has no trims."
     return html.section(
         "latency",

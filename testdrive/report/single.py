@@ -17,7 +17,7 @@ from testdrive.report.losses import losses_box
 from testdrive.report.page import frame, write_page
 from testdrive.report.plots import latency_section, offsets_section, percentiles_section, power_section
 from testdrive.report.rows import Row, row
-from testdrive.report.subject import Subject, names, subject
+from testdrive.report.subject import UNKNOWN_DRIVE, Subject, names, subject
 from testdrive.report.tables import write_tables
 from testdrive.report.trims import trims_table
 from testdrive.report.verdict import mark, sentences
@@ -91,12 +91,14 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
 
 def _lead(one: Subject, figures: Row) -> Markup:
     manifest = one.manifest
-    span = units.time(manifest.counts.span_ns)
+    span = units.duration(manifest.counts.span_ns)
     did = {
         "capture": "captured from",
         "import": "imported, recorded on",
         "run": "issued to",
     }[manifest.kind]
+    if manifest.kind == "import" and one.identity == UNKNOWN_DRIVE:
+        return html.join(f"{words.plural(figures['ios'], 'I/O')} over {span}, imported.")
     pacing = words.pacing(one.settings)
     return html.join(
         f"{words.plural(figures['ios'], 'I/O')} over {span}, {did} ",

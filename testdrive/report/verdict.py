@@ -95,11 +95,12 @@ def _latency(row: Row) -> str:
         f"{units.moment(row['peak_time_ns'])} in"
     )
     if row["peak_latency_ns"] is None:
-        return f"No latency is known: {words.code(row['baseline_code'])}."
+        said = words.code(row["baseline_code"])
+        return f"No latency is known: {'it was ' if row['baseline_code'] == 'not_recorded' else ''}{said}."
     if code == "never_recovered":
         before = row["level_before_burst_ns"]
         level = f" from {units.time(before)}" if before is not None else ""
-        return f"Latency rose{level} and had not come back when the run ended{_longer(row)}; {worst}."
+        return f"Latency rose{level} and had not come back when the recording ended{_longer(row)}; {worst}."
     if code == "unstable" or row["baseline_code"] == "unstable":
         lasted = (
             f", in a burst that lasted {units.time(row['recovery_ns'])}"

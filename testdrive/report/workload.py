@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from testdrive.manifest import UNKNOWN
 from testdrive.report import html, units, words
 from testdrive.report.html import Markup, Node
 from testdrive.report.rows import dig
@@ -48,7 +49,7 @@ def _opcode_cells(
 ) -> list[Node]:
     ios, size = value["ios"], value["bytes"]
     return [
-        name.replace("_", " "),
+        "I/O" if name == UNKNOWN else name.replace("_", " "),
         units.count(ios),
         units.percent(ios / total["ios"]),
         units.size(size),
@@ -73,19 +74,22 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
         return said(f"alignment_share.{key}", units.percent, "alignment_code")
 
     def several(parts: list[str]) -> str:
-        return ", ".join(parts)
+        # What is absent for one reason is so once.
+        return parts[0] if len(set(parts)) == 1 and not parts[0][0].isdigit() else ", ".join(parts)
 
-    rates = "rates_code"
+    # Throughput may be absent where rates are there; so may the sizes of certain operations.
+    rates, moved = "rates_code", "throughput_code" if found.get("throughput_code") else "rates_code"
+    sizes = "sizes_of_operations_code" if found.get("sizes_of_operations_code") else "sizes_code"
     pairs: list[tuple[str, Node]] = [
         (
             "Rate, mean and busiest second",
-            several([f"{said(key, units.count, rates)} IOPS" for key in ("iops_mean", "iops_peak_1s")]),
+            several([said("iops_mean", units.iops, rates), said("iops_peak_1s", units.iops, "peak_code")]),
         ),
         (
             "Throughput of reads and writes: mean and busiest second",
             several(
                 [
-                    said(f"transfer_throughput_bytes_per_s_{key}", units.rate, rates)
+                    said(f"transfer_throughput_bytes_per_s_{key}", units.rate, moved)
                     for key in ("mean", "peak_1s")
                 ]
             ),
@@ -109,10 +113,12 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
                 "footprint_code",
             ),
         ),
-        ("Mean size of reads and writes", said("transfer_size_mean_bytes", units.size, "sizes_code")),
+        ("Mean size of reads and writes", said("transfer_size_mean_bytes", units.size, sizes)),
         (
             "Aligned to",
-            several([f"{units.size(int(key))} {aligned(key)}" for key in _ALIGNMENTS_SHOWN]),
+            several([f"{units.block(int(key))} {aligned(key)}" for key in _ALIGNMENTS_SHOWN])
+            if found.get("alignment_share")
+            else aligned(_ALIGNMENTS_SHOWN[0]),
         ),
         (
             "Time between arrivals: mean, p99",
@@ -124,7 +130,7 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
             "Burstiness: busiest second over mean; dispersion at 1 s, 10 s",
             several(
                 [
-                    said(f"burstiness.{key}", units.number, rates)
+                    said(f"burstiness.{key}", units.number, "burstiness_code")
                     for key in ("peak_to_mean_1s", "index_of_dispersion_1s", "index_of_dispersion_10s")
                 ]
             ),
@@ -134,7 +140,7 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
             several(
                 [
                     said("overwrite_distance.share", units.percent, "overwrite_distance_code"),
-                    said("overwrite_distance.p50_bytes", units.size),
+                    said("overwrite_distance.p50_bytes", units.size, "overwrite_distance_code"),
                 ]
             ),
         ),
@@ -142,17 +148,17 @@ def _characteristics(found: Mapping[str, Any]) -> list[tuple[str, Node]]:
             "Trims, bytes trimmed, mean and median size",
             several(
                 [
-                    said("trims.ios", units.count),
-                    said("trims.bytes", units.size),
-                    said("trim_size_mean_bytes", units.size),
-                    said("trims.length_bytes.p50", units.size),
+                    said("trims.ios", units.count, sizes),
+                    said("trims.bytes", units.size, sizes),
+                    said("trim_size_mean_bytes", units.size, sizes),
+                    said("trims.length_bytes.p50", units.size, sizes),
                 ]
             ),
         ),
         (
             "Trimmed each second: mean and busiest second",
             several(
-                [said(f"trim_throughput_bytes_per_s_{key}", units.rate, rates) for key in ("mean", "peak_1s")]
+                [said(f"trim_throughput_bytes_per_s_{key}", units.rate, moved) for key in ("mean", "peak_1s")]
             ),
         ),
         ("Events lost on recording", said("events_dropped", units.count)),
@@ -171,7 +177,7 @@ def _sizes(found: Mapping[str, Any]) -> Markup | None:
     return html.table(
         ["Size", "I/Os", "Share"],
         [
-            [units.size(one["length_bytes"]), units.count(one["ios"]), units.percent(one["share"])]
+            [units.block(one["length_bytes"]), units.count(one["ios"]), units.percent(one["share"])]
             for one in frequent
         ],
         caption="Most frequent sizes",
