@@ -154,7 +154,7 @@ def _describe(samples: dict[str, list[Run]], depth: int, section: Section) -> No
     facts.append(["noise: capture off once more, less than off", *[noise.scaled(100).text(1, " %")] * 2])
     section.tables.append(Table("Cost", ["", *CAPTURES], facts))
     for name, cost in costs.items():
-        said = f"IOPS that {name} costs at the highest rate"
+        said = f"IOPS lost at the highest rate, {name}"
         reached = cost.iops.median < COST_MAX
         section.targets.append(
             Target(said, f"under {COST_MAX:.0%}", cost.iops.scaled(100).text(1, " %"), reached)

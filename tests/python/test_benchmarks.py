@@ -184,7 +184,7 @@ def test_capture_is_measured_on_and_off_in_turns_and_sees_every_io(tmp_path: Pat
         ratios = [1 - one / other for one, other in zip(on, off, strict=True)]
         assert cost["iops_cost"]["values"] == pytest.approx(ratios)
         assert cost["cpu_us_per_io"]["min"] > 0
-        assert f"IOPS that {name} costs" in said
+        assert f"IOPS lost at the highest rate, {name}" in said
 
 
 @pytest.mark.slow
