@@ -15,14 +15,38 @@ from benchmarks import documents
 from benchmarks.errors import BenchmarkError
 from benchmarks.section import table_lines
 from testdrive.errors import TestdriveError
-from validation import figures, mapping_cache, slc_knee, write_amplification, write_cliff
-from validation.checks import Curve, table
+from validation import (
+    background_stalls,
+    figures,
+    mapping_cache,
+    parallelism,
+    read_tail,
+    slc_knee,
+    thermal,
+    trim_storm,
+    write_amplification,
+    write_buffer,
+    write_cliff,
+)
+from validation.checks import Curve, summary, table
 from validation.drives import Bench
 from validation.errors import ValidationError
 from validation.sizes import FULL, QUICK, Sizes
 
 CURVES: dict[str, ModuleType] = {
-    curve.KEY: curve for curve in (write_amplification, write_cliff, slc_knee, mapping_cache)
+    curve.KEY: curve
+    for curve in (
+        write_amplification,
+        write_cliff,
+        slc_knee,
+        mapping_cache,
+        read_tail,
+        thermal,
+        write_buffer,
+        trim_storm,
+        parallelism,
+        background_stalls,
+    )
 }
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "modelled-drive.md"
 IMAGES = DOCUMENT.parent / "images"
@@ -60,12 +84,18 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--output", type=Path, default=Path("validation-out"), help="where plots and JSON go")
     parser.add_argument(
-        "--scratch", type=Path, default=None, help="where recordings go while they are needed"
+        "--scratch", type=Path, default=_scratch(), help="where recordings go while they are needed"
     )
     parser.add_argument(
         "--write-docs", action="store_true", help="put the plots and the table into docs/modelled-drive.md"
     )
     return parser
+
+
+def _scratch() -> Path | None:
+    """Memory where there is some to be had as a directory: recordings are short-lived, and disks slow."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() else None
 
 
 def _validate(options: argparse.Namespace) -> int:
@@ -116,7 +146,7 @@ def image_name(curve: Curve) -> str:
 
 def page_lines(curves: list[Curve]) -> list[str]:
     """Return what the page has between its marks: each plot with the words of its file, and the table."""
-    lines: list[str] = []
+    lines = [*table_lines(summary(curves)), ""]
     for curve in curves:
         # The first line of a file's docstring is its name, the rest says what is run and what is expected.
         _, _, words = (CURVES[curve.key].__doc__ or "").strip().partition("\n")

@@ -24,6 +24,8 @@ class Check:
     allowed: str
     reached: bool
     numbers: dict[str, float]
+    allowed_used: float | None = None
+    """The deviation over what is allowed: at most 1 if it was reached, None where there are bounds only."""
 
 
 def near(what: str, measured: float, expected: float, allowed: float, show: Callable[[float], str]) -> Check:
@@ -38,6 +40,7 @@ def near(what: str, measured: float, expected: float, allowed: float, show: Call
         # Written so that a value that is no number is out of bounds.
         reached=bool(abs(deviation) <= allowed),
         numbers={"expected": expected, "measured": measured, "allowed_share": allowed},
+        allowed_used=abs(deviation) / allowed if allowed else float(deviation != 0),
     )
 
 
@@ -92,3 +95,22 @@ def table(curves: list[Curve]) -> Table:
         for check in curve.checks
     ]
     return Table("", _COLUMNS, rows)
+
+
+def summary(curves: list[Curve]) -> Table:
+    """How each curve fared as a whole, for the page."""
+    rows = []
+    for curve in curves:
+        used = [check.allowed_used for check in curve.checks if check.allowed_used is not None]
+        inside = len(curve.checks) - len(curve.outside)
+        rows.append(
+            [
+                curve.title,
+                f"{len(curve.checks)}",
+                f"{inside}" if not curve.outside else f"**{inside}**",
+                f"{100 * max(used):.0f} %" if used else "-",
+            ]
+        )
+    return Table(
+        "", ["curve", "points", "within what is allowed", "largest deviation, of what is allowed"], rows
+    )

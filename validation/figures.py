@@ -4,7 +4,7 @@ colour.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,8 +37,8 @@ def panels(figure: Figure, rows: int = 1, columns: int = 1, **options: Any) -> l
     """Return the panels of a figure, row by row, with a quiet grid."""
     made: list[Axes] = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
     for panel in made:
-        panel.grid(True, color="#E6E6E6", linewidth=0.7)
         panel.set_axisbelow(True)
+        panel.grid(True, color="#E6E6E6", linewidth=0.7)
         panel.spines[["top", "right"]].set_visible(False)
     return made
 
@@ -46,19 +46,19 @@ def panels(figure: Figure, rows: int = 1, columns: int = 1, **options: Any) -> l
 def expected_line(panel: Axes, x: ArrayLike, y: ArrayLike, allowed: float, label: str) -> None:
     """Draw what is expected, and around it the share of it that is allowed."""
     values = np.asarray(y, float)
-    panel.fill_between(
-        x,
-        values * (1 - allowed),
-        values * (1 + allowed),
-        color=ALLOWED,
-        linewidth=0,
-        label=f"±{100 * allowed:g} %",
-    )
-    panel.plot(x, values, color=EXPECTED, linewidth=1.1, label=label)
+    low, high = values * (1 - allowed), values * (1 + allowed)
+    allowed_area(panel, x, low, high, f"±{100 * allowed:g} %")
+    panel.plot(x, values, color=EXPECTED, linewidth=1.1, label=label, zorder=3)
 
 
-def modelled_points(panel: Axes, x: ArrayLike, y: ArrayLike, index: int, label: str) -> None:
+def allowed_area(panel: Axes, x: ArrayLike, low: ArrayLike, high: ArrayLike, label: str) -> None:
+    """Fill what is allowed, behind everything else."""
+    panel.fill_between(x, low, high, color=ALLOWED, linewidth=0, zorder=0.5, label=label)
+
+
+def modelled_points(panel: Axes, points: Iterable[tuple[float, float]], index: int, label: str) -> None:
     """Draw points of a modelled drive, told apart by colour and shape."""
+    x, y = zip(*points, strict=True)
     panel.plot(x, y, linestyle="none", marker=_MARKS[index], markersize=6, color=colour(index), label=label)
 
 

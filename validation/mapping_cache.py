@@ -74,11 +74,10 @@ def _figure(points: list[tuple[int, float, float]]) -> Figure:
     left, right = figures.panels(figure, 1, 2)
     span = np.geomspace(14, 1.1 * _LARGEST_GIB, 200)
     hits = np.array([hits_expected(each) for each in span])
-    spans = [point[0] for point in points]
     figures.expected_line(left, span, 100 * hits, ALLOWED, "cache / span")
-    figures.modelled_points(left, spans, [100 * point[1] for point in points], 0, "modelled")
+    figures.modelled_points(left, [(span_gib, 100 * share) for span_gib, share, _ in points], 0, "modelled")
     figures.expected_line(right, span, READ_NS * (2 - hits) / 1e3, ALLOWED, "tR (2 - cache / span)")
-    figures.modelled_points(right, spans, [point[2] / 1e3 for point in points], 0, "modelled")
+    figures.modelled_points(right, [(span_gib, mean / 1e3) for span_gib, _, mean in points], 0, "modelled")
     left.set_ylabel("reads whose mapping is in memory (%)")
     left.set_ylim(0, 108)
     right.set_ylabel("mean read latency at depth 1 (us)")

@@ -25,20 +25,42 @@ class Sizes:
     """By how much the models with an SLC cache are scaled down."""
     mapped_spans_gib: tuple[int, ...]
     mapped_reads: int
+    program_shares: tuple[float, ...]
+    """Of the time, of which dies program while reads come."""
+    tail_reads: int
+    thermal_resistances_c_per_w: tuple[float, ...]
+    buffers_mib: tuple[int, ...]
+    burst_ratios: tuple[float, ...]
+    """Rates of bursts over what the NAND programs."""
+    trims: tuple[int, ...]
+    """How many come at once."""
+    depths: tuple[int, ...]
+    depth_reads: int
+    housekeeping_s: tuple[tuple[float, float], ...]
+    """Period and length of a drive's background stalls."""
 
 
 FULL = Sizes(
     name="full",
     spares=(0.07, 0.085, 0.10, 0.125, 0.16, 0.20, 0.28, 0.37, 0.50),
     superblock_units=85,
-    finite_blocks=((256, 4096), (64, 8192)),
-    hot_superblocks=1024,
+    finite_blocks=((256, 2048), (64, 4096)),
+    hot_superblocks=768,
     cliff_spares=(0.07, 0.28),
     cliff_superblocks=800,
     cached_models=("consumer-dramless", "consumer-dramless-small-slc", "consumer-highend", "consumer-qlc"),
     cached_model_scale=10,
     mapped_spans_gib=(32, 64, 80, 96, 128, 192, 256),
     mapped_reads=1_000_000,
+    program_shares=(0.02, 0.03, 0.05, 0.10, 0.20, 0.40),
+    tail_reads=100_000,
+    thermal_resistances_c_per_w=(2.8, 3.2, 4.0, 5.0, 6.5, 8.0),
+    buffers_mib=(16, 64),
+    burst_ratios=(1.25, 1.5, 2.0, 3.0, 5.0, 10.0),
+    trims=(500, 1_000, 2_000, 3_000, 4_000),
+    depths=(1, 2, 4, 8, 16, 32, 64, 128, 256),
+    depth_reads=400_000,
+    housekeeping_s=((15.0, 1.2), (20.0, 1.5), (25.0, 3.0), (30.0, 2.0)),
 )
 QUICK = Sizes(
     name="quick",
@@ -52,4 +74,13 @@ QUICK = Sizes(
     cached_model_scale=20,
     mapped_spans_gib=(32, 128),
     mapped_reads=50_000,
+    program_shares=(0.10,),
+    tail_reads=40_000,
+    thermal_resistances_c_per_w=(8.0,),
+    buffers_mib=(64,),
+    burst_ratios=(3.0,),
+    trims=(1_000, 2_000),
+    depths=(16,),
+    depth_reads=100_000,
+    housekeeping_s=((20.0, 1.5),),
 )

@@ -150,12 +150,15 @@ def _draw(panel: Axes, knee: _Knee, index: int) -> None:
         knee.written / 1e9,
         baseline=None,
         color=figures.colour(index),
+        zorder=2.2,
         linewidth=2.4,
         label="modelled",
     )
     for ends, rate in (([0, size_gb], knee.expected_fast / 1e6), ([size_gb, end_gb], slow_mb)):
         figures.expected_line(panel, ends, [rate, rate], ALLOWED, "specified rates")
-    panel.axvspan(size_gb * (1 - ALLOWED), size_gb * (1 + ALLOWED), color=figures.ALLOWED, linewidth=0)
+    panel.axvspan(
+        size_gb * (1 - ALLOWED), size_gb * (1 + ALLOWED), color=figures.ALLOWED, linewidth=0, zorder=0.5
+    )
     panel.axvline(size_gb, color=figures.EXPECTED, linestyle="--", linewidth=1.1, label="specified knee")
     panel.set_title(knee.model, loc="left", fontsize="medium")
     panel.set_ylabel("throughput (MB/s)")

@@ -124,9 +124,7 @@ def _figure(drawn: dict[str, _Points]) -> Figure:
         label="published table",
     )
     for index, (name, points) in enumerate(drawn.items()):
-        figures.modelled_points(
-            panel, [100 * x for x, _, _ in points], [y for _, y, _ in points], index, name
-        )
+        figures.modelled_points(panel, [(100 * spare, value) for spare, value, _ in points], index, name)
     figures.plain_log(panel, "x", [7, 10, 12.5, 16, 20, 28, 37, 50])
     panel.set_xlabel("over-provisioning: spare over what the host sees (%)")
     panel.set_ylabel("write amplification: NAND bytes over host bytes")

@@ -3,8 +3,10 @@
 Until the spare is used up nothing needs to be moved. Then every superblock that is reclaimed is still as
 full as the fill left it, and writes are dearer than they will ever be again; after a dip they settle at the
 closed form. The drive's counters are read between phases, which are short until three times the spare is
-written and longer from then on. The peak is the mean over a quarter of the spare, held to the specified one
-and to a mean field that is solved here.
+written and longer from then on. The peak is the mean over a quarter of the spare. It grows with the pages of
+a superblock, since chance evens out less in small ones; the specified ones name no size. So it is held to
+them at 2,304 pages, where both are met, and to a mean field that is solved here for that size: the dotted
+line.
 """
 
 from __future__ import annotations
@@ -38,12 +40,10 @@ _UNIT_PAGES = 48
 #: The peak grows with the superblocks, for which the specified ones give no size; this one has both of them.
 _SUPERBLOCK_PAGES = 48 * _UNIT_PAGES
 #: In shares of the spare: the length of a phase, and where that of phases changes and where the last ends.
-_FINE, _COARSE = 0.01, 0.25
+_FINE, _COARSE = 0.04, 0.25
 _COARSE_FROM, _END = 3.0, 12.0
 #: The mean field is drawn over so much of the spare: nearly until what was written since is worth reclaiming.
 _FALL = 1.25
-#: How many fine phases are drawn as one: alone, each holds a few victims only.
-_DRAWN_TOGETHER = 5
 #: From here on, in shares of the spare, the drive is settled.
 _SETTLED_FROM = 8.0
 
@@ -89,22 +89,24 @@ def _overwrite(bench: Bench, spare: float) -> _Cliff:
         for seed, ios in enumerate(lengths)
     ]
     with bench.run(drive, fill + writes) as run:
-        return _analysed(spare, pages, run.phases[1:], fine)
+        return _analysed(spare, pages, run.phases[1:])
 
 
-def _analysed(spare: float, pages: int, phases: list[RecordedPhase], fine: int) -> _Cliff:
+def _analysed(spare: float, pages: int, phases: list[RecordedPhase]) -> _Cliff:
     written = _summed(phases, lambda counters: (counters.host_written_bytes or 0) / PAGE_BYTES / pages)
     moved = _summed(phases, lambda counters: (counters.moved_pages or 0) / pages)
-    # The cliff is within the first phase that moved anything: as far from its end as the next's rate says.
     first = int(np.argmax(moved > 0))
-    rate = (moved[first + 1] - moved[first]) / (written[first + 1] - written[first])
-    cliff = written[first] - moved[first] / rate
+    rates = np.diff(moved[first : first + 3]) / np.diff(written[first : first + 3])
+    # The cliff is within the first phase that moved anything: so far before its end as it takes to move that at
+    # a rate that follows from those of the next two.
+    since = moved[first] / rates[0]
+    step = written[first + 1] - written[first]
+    cliff = written[first] - moved[first] / (rates[0] + (rates[0] - rates[1]) * (step + since) / 2 / step)
     quarter = spare * _COARSE
     peak = 1 + np.interp(cliff + quarter, written, moved) / quarter
-    edges = [*range(0, fine, _DRAWN_TOGETHER), *range(fine, len(written))]
     steps = [
         (float(written[end]), float(1 + (moved[end] - moved[begin]) / (written[end] - written[begin])))
-        for begin, end in pairwise(edges)
+        for begin, end in pairwise(range(len(written)))
     ]
     dip = min(value for end, value in steps if end > cliff + 2 * quarter)
     begin = int(np.argmax(written >= _SETTLED_FROM * spare))
@@ -163,6 +165,7 @@ def _draw(panel: Axes, cliff: _Cliff, index: int) -> None:
         ends,
         baseline=None,
         color=figures.colour(index),
+        zorder=2.2,
         linewidth=2,
         label="modelled, drive's counters",
     )

@@ -99,7 +99,7 @@ def test_behind_the_cliff_large_superblocks_are_reclaimed_as_full_as_chance_left
     """Without chance, each superblock has e^-t of its pages left after t drive writes: so 1 / (1 - e^-t)."""
     for spare in (0.07, 0.28):
         errors = []
-        for pages in (1_024, 4_096, 16_384):
+        for pages in (512, 2_048, 8_192):
             written, amplification = closed_forms.behind_the_cliff(spare, pages, 0.25)
             assert (written[0], written[-1]) == pytest.approx((spare, 1.25 * spare))
             errors.append(np.mean(1 / -np.expm1(-written)) / np.mean(amplification) - 1)
