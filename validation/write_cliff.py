@@ -97,8 +97,8 @@ def _analysed(spare: float, pages: int, phases: list[RecordedPhase]) -> _Cliff:
     moved = _summed(phases, lambda counters: (counters.moved_pages or 0) / pages)
     first = int(np.argmax(moved > 0))
     rates = np.diff(moved[first : first + 3]) / np.diff(written[first : first + 3])
-    # The cliff is within the first phase that moved anything: so far before its end as it takes to move that at
-    # a rate that follows from those of the next two.
+    # The cliff is within the first phase that moved anything: so far before its end as it takes to move
+    # that at a rate which follows from those of the next two.
     since = moved[first] / rates[0]
     step = written[first + 1] - written[first]
     cliff = written[first] - moved[first] / (rates[0] + (rates[0] - rates[1]) * (step + since) / 2 / step)
