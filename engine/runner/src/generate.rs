@@ -53,6 +53,9 @@ pub fn generate(
     }
     if workload.arrivals.is_some() {
         findings.insert("arrivals_not_issued".into(), outcome.overdue.into());
+        if outcome.starved > 0 {
+            tell(Event::Warning(warnings::starved(outcome.starved)));
+        }
     }
     outcome.findings = findings;
     Ok(outcome)

@@ -23,6 +23,14 @@ pub fn before(manifest: &Manifest, target: &Target) -> Vec<Warning> {
     warnings
 }
 
+/// Submitters found nothing decoded, so often.
+pub fn starved(times: u64) -> Warning {
+    let message = format!("the source was decoded too slowly {times} times");
+    let remedy =
+        "I/Os after such a moment are late: look at the certificate, and keep other work off the host";
+    warning("source_starved", message, remedy)
+}
+
 /// A purge of a drive that takes no trims.
 pub fn no_purge(phase: &str, drive: &DriveIdentity) -> Warning {
     let message = format!("the phase '{phase}' purged nothing: {} takes no trims", drive.uri);
@@ -79,10 +87,7 @@ pub fn after(totals: &Totals, job: &Job, status: Status) -> Vec<Warning> {
         ));
     }
     if totals.starved > 0 {
-        let message = format!("the source was decoded too slowly {} times", totals.starved);
-        let remedy =
-            "I/Os after such a moment are late: look at the certificate, and keep other work off the host";
-        warnings.push(warning("source_starved", message, remedy));
+        warnings.push(starved(totals.starved));
     }
     if totals.issued.total().ios == 0 {
         let remedy = "look at the window (--from, --to) and the filters (--only, --without)";
