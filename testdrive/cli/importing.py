@@ -105,12 +105,13 @@ def import_(
         raise UsageError(
             "import needs the trace's files; `testdrive import --list-formats` shows what can be read"
         )
-    from testdrive.cli.naming import RECORDING_SUFFIX, new_recording
+    from testdrive.cli.naming import RECORDING_SUFFIX, new_recording, trace_name
     from testdrive.cli.output import print_json, show_on_stderr
     from testdrive.engine import import_traces
 
-    recording = new_recording(output, Path(f"{files[0].name.partition('.')[0]}{RECORDING_SUFFIX}"))
-    with show_on_stderr(files[0].name) as shown:
+    name = trace_name(files[0])
+    recording = new_recording(output, Path(f"{name.lstrip('.').partition('.')[0]}{RECORDING_SUFFIX}"))
+    with show_on_stderr(name) as shown:
         finished = import_traces(
             files,
             recording,

@@ -35,6 +35,11 @@ def distinct_names(uris: Sequence[str]) -> list[str]:
     return names
 
 
+def trace_name(file: Path) -> str:
+    """What a trace is called: its file's name, or that of the folder, also where it is `.` or `..`."""
+    return file.name if file.name.strip(".") else file.resolve().name or "trace"
+
+
 def free_path(path: Path) -> Path:
     """The path itself, or with a number before its suffix if something is there."""
     candidate, number = path, 2

@@ -277,7 +277,9 @@ def _alignment(summary: Summary) -> list[str]:
     aligned = dig(summary, "workload.alignment_share") or {}
     if aligned.get("4096") is None or aligned["4096"] >= _ALIGNED:
         return []
-    return [f"Only {_share(aligned['4096'])} of the I/Os begin and end at multiples of 4 KiB."]
+    slight = 0 < aligned["4096"] < _SLIGHT
+    share = f"Less than {units.percent(_SLIGHT, 1)}" if slight else f"Only {_share(aligned['4096'])}"
+    return [f"{share} of the I/Os begin and end at multiples of 4 KiB."]
 
 
 def _where(summary: Summary) -> str:

@@ -175,3 +175,24 @@ def test_what_fio_logged_is_what_fio_counted(tmp_path: Path) -> None:
     assert by_opcode["flush"]["ios"] == counted["sync"]["total_ios"] > 0
     assert {one["volume"] for one in result["recordings"]} == set(map(str, files))
     assert {Path(one["recording"]).parent for one in result["recordings"]} == {tmp_path}
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("db/sda.blktrace.0", "sda.blktrace.0"),
+        (".", "prod"),
+        ("..", "traces"),
+        ("./", "prod"),
+        ("/", "trace"),
+    ],
+)
+def test_a_trace_is_called_by_its_file_or_folder(
+    given: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from testdrive.cli.naming import trace_name
+
+    folder = tmp_path / "traces" / "prod"
+    folder.mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    assert trace_name(Path(given)) == name
