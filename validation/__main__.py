@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import signal
 import sys
 import tempfile
@@ -28,7 +29,7 @@ from validation import (
     write_buffer,
     write_cliff,
 )
-from validation.checks import Curve, summary, table
+from validation.checks import Check, Curve, summary, table
 from validation.drives import Bench
 from validation.errors import ValidationError
 from validation.sizes import FULL, QUICK, Sizes
@@ -129,7 +130,7 @@ def _write(curves: list[Curve], directory: Path) -> None:
         curve.key: {
             "title": curve.title,
             "checks": [
-                {"what": check.what, "reached": check.reached, **check.numbers} for check in curve.checks
+                {"what": check.what, "reached": check.reached, **finite(check)} for check in curve.checks
             ],
             "series": curve.series,
         }
@@ -137,6 +138,11 @@ def _write(curves: list[Curve], directory: Path) -> None:
     }
     (directory / "validation.json").write_text(json.dumps(report, indent=1) + "\n")
     print(f"\nplots and figures: {directory}")
+
+
+def finite(check: Check) -> dict[str, float | None]:
+    """Return a check's numbers as JSON can have them: null is no bound, or what was never met."""
+    return {name: value if math.isfinite(value) else None for name, value in check.numbers.items()}
 
 
 def image_name(curve: Curve) -> str:

@@ -82,6 +82,11 @@ def test_a_value_is_near_within_what_is_allowed_on_either_side_and_no_number_nev
     assert [reached(value) for value in (197.9, 198.1, 201.9, 202.1)] == [False, True, True, False]
     assert not reached(math.nan)
     assert not checks.between("", math.nan, 0, 1, str).reached
+    assert validation.finite(checks.between("", 3.0, float("-inf"), 4.0, str)) == {
+        "measured": 3.0,
+        "low": None,
+        "high": 4.0,
+    }
     assert checks.between("", 3.0, float("-inf"), 4.0, str).expected == "at most 4.0"
 
 
