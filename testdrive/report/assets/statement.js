@@ -82,7 +82,7 @@ function ratesFigure(data, element) {
   layout.yaxis = { ...baseAxis("IOPS"), tickformat: "~s", range: top("ios"), domain: panels.y, nticks: 6 };
   if (panels.y2) layout.yaxis2 = { ...baseAxis(narrow ? "B/s" : subject.told ? "read and<br>written" : "bytes"), tickformat: "~s", ticksuffix: "B/s", range: top("moved"), domain: panels.y2, nticks: 4 };
   if (panels.y3) layout.yaxis3 = { ...baseAxis(narrow ? "trim" : "trimmed"), tickformat: "~s", ticksuffix: "B/s", range: top("trimmed"), domain: panels.y3, nticks: 3 };
-  layout.margin.l += narrow ? 8 : 22;
+  layout.margin.l += 22;
   layout.showlegend = true;
   return { traces, layout };
 }
