@@ -66,6 +66,10 @@ impl Source for Generated {
                 if found.is_none_or(|(_, _, due_ns)| planned.due_ns < due_ns) {
                     found = Some((index, peeked, planned.due_ns));
                 }
+                // Nothing is earlier; a closed loop need not look at every generator for each I/O.
+                if planned.due_ns <= 0 {
+                    break;
+                }
             }
         }
         let Some((index, peeked, _)) = found else { return Peek::End };
