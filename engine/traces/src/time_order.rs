@@ -118,4 +118,15 @@ mod tests {
         assert_eq!(order.push((19, 0)).err().unwrap().latest_ns, 20);
         assert!(order.push((20, 0)).is_ok());
     }
+
+    #[test]
+    fn without_a_window_an_event_in_order_passes_unheld_and_an_earlier_one_is_refused() {
+        let mut order = TimeOrder::new(0);
+        assert!([(10, 0), (10, 1), (20, 2)].iter().all(|event| order.passes(event)));
+        assert!(!order.passes(&(19, 3)));
+        assert_eq!(order.push((19, 3)).err().unwrap().latest_ns, 20);
+        assert!(order.passes(&(20, 4)));
+        // With a window, what comes may still have to wait.
+        assert!(!TimeOrder::new(1).passes(&(10, 0)));
+    }
 }
