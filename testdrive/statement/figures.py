@@ -43,9 +43,17 @@ def write_figures(views: Views, directory: Path) -> list[Path]:
         if figure is None:
             path.unlink(missing_ok=True)
             continue
+        _mark(figure, views)
         figure.savefig(path, dpi=DPI)
         written.append(path)
     return written
+
+
+def _mark(figure: Figure, views: Views) -> None:
+    """Say on a figure which of its drives are modelled: an image is shown without its page."""
+    modelled = [view.subject.label for view in views.views if view.subject.modelled]
+    if modelled:
+        figure.suptitle(plain(", ".join(modelled)), x=0.995, horizontalalignment="right", fontsize="small")
 
 
 def _stacked(

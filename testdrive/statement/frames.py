@@ -7,7 +7,7 @@ from typing import Any
 
 from testdrive.report import html, words
 from testdrive.report.html import Markup
-from testdrive.report.plots import heading
+from testdrive.report.plots import badge, heading
 from testdrive.report.rows import dig
 from testdrive.report.subject import Subject
 from testdrive.statement.view import View, Views
@@ -66,7 +66,8 @@ def each(
             continue
         time = ("shared" if views.one_time else one.key) if kind in _TIMED else None
         made = _plot(kind, f"{title}, {one.label}", one.key, choices, time)
-        parts.append(html.tag("figure", heading(one) if several else None, made, after(view)))
+        named = several or one.modelled
+        parts.append(html.tag("figure", heading(one) if named else None, made, after(view)))
     return parts
 
 
@@ -93,7 +94,17 @@ def overlay(
         if view not in shown
     ]
     made = _plot(kind, title, None, choices, None) if shown else None
-    return html.tag("figure", html.tag("h3", title), made, *missing, reading if shown else None)
+    mark = _mark([view.subject for view in shown])
+    named = html.tag("h3", title, " " if mark else None, mark)
+    return html.tag("figure", named, made, *missing, reading if shown else None)
+
+
+def _mark(shown: list[Subject]) -> Markup | None:
+    """Return the mark of a figure of modelled drives: where there are others in it, with whose it is."""
+    modelled = [one for one in shown if one.modelled]
+    if not modelled or len(modelled) == len(shown):
+        return badge(modelled[0]) if modelled else None
+    return html.join(words.listed([one.name for one in modelled]), " ", badge(modelled[0]))
 
 
 def _plot(kind: str, label: str, subject: str | None, choices: str, time: str | None) -> Markup:

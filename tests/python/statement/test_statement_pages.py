@@ -12,6 +12,7 @@ from typing import Any
 import builders
 import pytest
 import recordings
+from matplotlib.figure import Figure
 
 from testdrive.compare import write_comparison
 from testdrive.errors import RecordingError, UsageError
@@ -325,3 +326,46 @@ def test_data_beyond_the_limit_are_made_coarser_and_lose_no_io(mixed):
         assert view.places is not None
         assert view.places.coarser().cells["ios"].sum() == view.places.cells["ios"].sum()
     json.dumps(view.subject.summary, allow_nan=False)
+
+
+def test_every_figure_of_a_modelled_drive_says_so_in_the_page_and_as_an_image(tmp_path, monkeypatch) -> None:
+    drive = {
+        "uri": "sim:qlc",
+        "path": "sim",
+        "model": "qlc",
+        "serial": "",
+        "firmware": "",
+        "capacity_bytes": 1 << 40,
+        "logical_block_bytes": 512,
+        "physical_block_bytes": 4096,
+        "modelled": True,
+        "settings": {},
+    }
+    model = recordings.write_mixed(tmp_path / "model.rec", drive=drive)
+    plain = recordings.write_mixed(tmp_path / "plain.rec")
+    marks: list[str] = []
+    save = Figure.savefig
+
+    def noting(figure: Figure, *arguments: Any, **options: Any) -> None:
+        marks.append(figure.get_suptitle())
+        save(figure, *arguments, **options)
+
+    monkeypatch.setattr(Figure, "savefig", noting)
+    page = visible(write_statement([model]))
+    drawn = [each for each in re.findall("<figure>.*?</figure>", page, re.DOTALL) if "data-plot" in each]
+    assert len(drawn) >= len(FIGURES)
+    assert all('class="badge"' in each for each in drawn)
+    assert marks == ["model (modelled)"] * len(FIGURES)
+    marks.clear()
+    page = visible(write_statement([plain, model], tmp_path / "both"))
+    drawn = [each for each in re.findall("<figure>.*?</figure>", page, re.DOTALL) if "data-plot" in each]
+    of_plain = [each for each in drawn if 'data-subject="' in each and "plain" in each]
+    others = [each for each in drawn if each not in of_plain]
+    assert of_plain
+    assert others
+    assert not any('class="badge"' in each for each in of_plain)
+    assert all('class="badge"' in each for each in others)
+    assert all("model (modelled)" in mark and "plain" not in mark for mark in marks)
+    marks.clear()
+    write_statement([plain])
+    assert marks == [""] * len(FIGURES)
