@@ -159,7 +159,9 @@ def _draw(panel: Axes, knee: _Knee, index: int) -> None:
     panel.axvspan(
         size_gb * (1 - ALLOWED), size_gb * (1 + ALLOWED), color=figures.ALLOWED, linewidth=0, zorder=0.5
     )
-    panel.axvline(size_gb, color=figures.EXPECTED, linestyle="--", linewidth=1.1, label="specified knee")
+    panel.axvline(
+        size_gb, color=figures.EXPECTED, linestyle="--", linewidth=1.1, zorder=3, label="specified knee"
+    )
     panel.set_title(knee.model, loc="left", fontsize="medium")
     panel.set_ylabel("throughput (MB/s)")
     panel.set_xlabel("written to the whole drive (GB)")

@@ -172,7 +172,7 @@ def _draw(panel: Axes, cliff: _Cliff, index: int) -> None:
     figures.expected_line(
         panel, [spare, end], [settled, settled], ALLOWED, f"settled: closed form, {settled:.2f}"
     )
-    dashed: dict[str, Any] = {"color": figures.EXPECTED, "linewidth": 1.1}
+    dashed: dict[str, Any] = {"color": figures.EXPECTED, "linewidth": 1.1, "zorder": 3}
     panel.plot(
         [spare] * 2, [1, peak], linestyle="--", label=f"cliff: at {spare:g} drive writes, the spare", **dashed
     )
@@ -188,6 +188,7 @@ def _draw(panel: Axes, cliff: _Cliff, index: int) -> None:
         color=figures.EXPECTED,
         linewidth=3,
         solid_capstyle="butt",
+        zorder=3,
         label=f"peak over a quarter of the spare: {peak:g}",
     )
     panel.set_title(f"{100 * spare:g} % spare", loc="left", fontsize="medium")
