@@ -13,6 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, PositiveFloat
 VERSION: Literal[1] = 1
 
 Opcode = Literal["read", "write", "trim", "flush", "write_zeroes"]
+#: What a recording keeps: every I/O's row, or histograms of each second and the slowest I/Os.
+Keep = Literal["rows", "slowest"]
 Share = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -162,6 +164,7 @@ class Job(_Part):
     drive: DriveRequest
     output: Path
     record: bool | None = None
+    keep: Keep | None = None
     io_timeout_s: PositiveFloat | None = None
     segment_s: PositiveFloat | None = None
     on_error: Literal["stop", "continue"] | None = None

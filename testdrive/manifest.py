@@ -178,6 +178,14 @@ class DriveEventsSummary(_Part):
     dropped: list[DroppedDriveEvents] = Field(default_factory=list)
 
 
+class Kept(_Part):
+    """What a recording keeps that does not keep every row."""
+
+    interval_ns: int = 1_000_000_000
+    slowest_per_second: int = 0
+    window_s: int = 0
+
+
 class Manifest(_Part):
     """``manifest.json`` as docs/recording-format.md defines it."""
 
@@ -200,6 +208,7 @@ class Manifest(_Part):
     warnings: list[Warning_] = Field(default_factory=list)
     drive_events: DriveEventsSummary | None = None
     telemetry: TelemetrySummary | None = None
+    kept: Kept | None = None
 
     @property
     def measured_phases(self) -> list[Phase]:

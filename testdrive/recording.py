@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from testdrive.errors import RecordingError
 from testdrive.manifest import Manifest, read_manifest
 from testdrive.recovery import has_crashed, keep_whole_segments, recover
-from testdrive.segments import COLUMNS, Segment, checked_segments, first_line, means_damage
+from testdrive.segments import COLUMNS, FOLDERS, Segment, checked_segments, first_line, means_damage
 from testdrive.telemetry import Series, read_telemetry
 
 __all__ = ["COLUMNS", "Arrays", "Recording", "Segment", "Span"]
@@ -57,7 +57,9 @@ class Recording:
     manifest : Manifest
         As on disk, or as it is after the recovery from a crash.
     segments : list of Segment
-        The closed segments, in order.
+        The closed segments of every I/O's row, in order.
+    kept_segments : dict of str to list of Segment
+        Where not every row is kept: the closed segments under ``slowest`` and ``intervals``.
     recovered : bool
         True if this opening found that the writer had crashed and marked the recording interrupted.
     """
@@ -74,11 +76,12 @@ class Recording:
         self.path = path
         self.manifest = manifest
         self.segments = segments
+        self.kept_segments: dict[str, list[Segment]] = {}
         self.recovered = False
         self._memory_limit = memory_limit
         self._threads = threads
         self._backend: Any = None
-        self._rows: Any = None
+        self._tables: dict[str, Any] = {}
         self._scratch: weakref.finalize[Any, Any] | None = None
 
     @classmethod
@@ -117,6 +120,9 @@ class Recording:
             if crashed:
                 keep_whole_segments(directory, recording.connect())
             recording.segments = checked_segments(directory, recording.connect())
+            if manifest.kept is not None:
+                for folder in ("slowest", "intervals"):
+                    recording.kept_segments[folder] = checked_segments(directory, recording.connect(), folder)
             if crashed:
                 recover(recording)
         except BaseException:
@@ -136,7 +142,8 @@ class Recording:
         """Release the query engine and its temporary directory. Closing twice is harmless."""
         if self._backend is not None:
             self._backend.disconnect()
-            self._backend = self._rows = None
+            self._backend = None
+            self._tables = {}
         if self._scratch is not None:
             self._scratch()
             self._scratch = None
@@ -163,17 +170,34 @@ class Recording:
 
         A recording without segments gives an empty table with the same columns.
         """
-        if self._rows is None:
+        return self._table_of("ios", self.segments)
+
+    def slowest_rows(self) -> Any:
+        """An Ibis table over the rows of the slowest and the failed I/Os, where only those are kept.
+
+        Times are as recorded. Empty where the recording keeps every row.
+        """
+        return self._table_of("slowest", self.kept_segments.get("slowest", []))
+
+    def intervals(self) -> Any:
+        """An Ibis table over the histograms of a recording that does not keep every row.
+
+        Entries of the same second, opcode, quantity and ceiling add up. Empty where every row is kept.
+        """
+        return self._table_of("intervals", self.kept_segments.get("intervals", []))
+
+    def _table_of(self, folder: str, segments: list[Segment]) -> Any:
+        if folder not in self._tables:
             backend = self.connect()
-            schema = ibis.schema({name: f"!{kind}" for name, kind in COLUMNS.items()})
-            if self.segments:
-                table = backend.read_parquet(
-                    [str(segment.path) for segment in self.segments], table_name="rows"
-                )
-                self._rows = table.select(*COLUMNS)
+            columns = FOLDERS[folder]
+            name = "rows" if folder == "ios" else f"{folder}_rows"
+            if segments:
+                paths = [str(segment.path) for segment in segments]
+                self._tables[folder] = backend.read_parquet(paths, table_name=name).select(*columns)
             else:
-                self._rows = backend.create_table("rows", schema=schema, temp=True)
-        return self._rows
+                schema = ibis.schema({column: f"!{kind}" for column, kind in columns.items()})
+                self._tables[folder] = backend.create_table(name, schema=schema, temp=True)
+        return self._tables[folder]
 
     def table(self) -> Any:
         """An Ibis table over the rows of the measured phases, with times from the measured phase's start.

@@ -11,10 +11,10 @@ import ibis
 
 from testdrive.errors import RecordingError
 from testdrive.manifest import Counts, Manifest, OpcodeCounts, opcode_name, write_manifest
-from testdrive.segments import checked_rows
+from testdrive.segments import FOLDERS, SERVICE, checked_rows
 
 if TYPE_CHECKING:
-    from testdrive.recording import Recording
+    from testdrive.recording import Arrays, Recording
 
 
 #: The file that a writer holds a lock on for as long as it lives.
@@ -45,7 +45,7 @@ def keep_whole_segments(directory: Path, backend: Any) -> None:
 
 def open_segments(directory: Path) -> list[Path]:
     """The segments of a recording that do not have their final name."""
-    return sorted((directory / "ios").glob("*.parquet.open"))
+    return sorted(path for folder in FOLDERS for path in (directory / folder).glob("*.parquet.open"))
 
 
 def recover(recording: Recording) -> None:
@@ -77,14 +77,23 @@ def recover(recording: Recording) -> None:
 
 
 def _end_ns(recording: Recording) -> int:
-    rows = recording.all_rows()
-    end = recording.execute(rows.aggregate(end_ns=(rows.submit_ns + ibis.greatest(rows.latency_ns, 0)).max()))
-    return int(end["end_ns"][0]) if sum(segment.rows for segment in recording.segments) else 0
+    rows = _rows(recording)
+    end = recording.execute(
+        rows.aggregate(
+            ios=rows.count(), end_ns=(rows.submit_ns + ibis.greatest(rows.latency_ns, 0)).max().fill_null(0)
+        )
+    )
+    return int(end["end_ns"][0]) if end["ios"][0] else 0
+
+
+def _rows(recording: Recording) -> Any:
+    """Every row that there is: those of the slowest I/Os, where not all are kept."""
+    return recording.all_rows() if recording.manifest.kept is None else recording.slowest_rows()
 
 
 def _count(recording: Recording) -> Counts:
-    """The manifest's counts, from the rows of the closed segments."""
-    rows = recording.all_rows()
+    """The manifest's counts, from the rows and histograms of the closed segments."""
+    rows = _rows(recording)
     ended = rows.submit_ns + ibis.greatest(rows.latency_ns, 0)
     found = recording.execute(
         rows.group_by(code=rows.opcode).aggregate(
@@ -105,6 +114,8 @@ def _count(recording: Recording) -> Counts:
         counts.by_opcode[opcode_name(int(code))] = OpcodeCounts(
             **{key: int(found[key][i]) for key in ("ios", "bytes", "errors", "length_max_bytes")}
         )
+    if recording.manifest.kept is not None:
+        found |= _count_intervals(recording, counts)
     counts.ios = int(found["ios"].sum())
     counts.bytes = int(found["bytes"].sum())
     counts.errors = int(found["errors"].sum())
@@ -112,6 +123,22 @@ def _count(recording: Recording) -> Counts:
     counts.end_max_bytes = max(int(found["end_max_bytes"].max()), 0)
     counts.span_ns = int(found["end_ns"].max() - found["start_ns"].min())
     return counts
+
+
+def _count_intervals(recording: Recording, counts: Counts) -> Arrays:
+    """I/Os, bytes and errors as the histograms have them, put in place of what the kept rows came to."""
+    entries = recording.intervals()
+    entries = entries.filter(entries.quantity == SERVICE)
+    failed = (entries.latency_ceiling_ns < 0).ifelse(entries["count"], 0)
+    found = recording.execute(
+        entries.group_by(code=entries.opcode).aggregate(
+            ios=entries["count"].sum(), bytes=entries.bytes.sum(), errors=failed.sum()
+        )
+    )
+    for i, code in enumerate(found["code"]):
+        known = counts.by_opcode.setdefault(opcode_name(int(code)), OpcodeCounts())
+        known.ios, known.bytes, known.errors = (int(found[key][i]) for key in ("ios", "bytes", "errors"))
+    return {key: found[key] for key in ("ios", "bytes", "errors")}
 
 
 def _is_locked(lock: Path) -> bool:

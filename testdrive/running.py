@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from testdrive.engine import run_job
 from testdrive.errors import Interrupted, TestdriveError
-from testdrive.job import DriveRequest, Job
+from testdrive.job import DriveRequest, Job, Keep
 from testdrive.plans import BoundPlan, Verdict, judge
 from testdrive.plans.judgement import metric_at
 from testdrive.progress import Display
@@ -35,6 +35,7 @@ class RunOptions:
     io_timeout_s: float | None = None
     on_error: Literal["stop", "continue"] | None = None
     save_state: Path | None = None
+    keep: Keep | None = None
 
 
 @dataclass
@@ -80,6 +81,7 @@ def run_one(bound: BoundPlan, target: Target, options: RunOptions, show: Show) -
         io_timeout_s=options.io_timeout_s,
         on_error=options.on_error,
         save_state=options.save_state,
+        keep=options.keep or bound.plan.keep,
         phases=bound.phases,
     )
     result = Result(target)

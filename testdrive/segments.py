@@ -24,6 +24,23 @@ COLUMNS: dict[str, str] = {
     "status": "int32",
     "phase": "int32",
 }
+#: The columns of a segment of histograms, of a recording that does not keep every row.
+INTERVAL_COLUMNS: dict[str, str] = {
+    "start_ns": "int64",
+    "latency_ceiling_ns": "int64",
+    "kept_from_ns": "int64",
+    "count": "int64",
+    "sum_ns": "int64",
+    "max_ns": "int64",
+    "bytes": "int64",
+    "quantity": "int32",
+    "opcode": "int32",
+    "phase": "int32",
+}
+#: Values of the column ``quantity``: which of an I/O's times a histogram is of.
+SERVICE, RESPONSE = 0, 1
+#: The folders of a recording that hold segments, with the columns of each.
+FOLDERS: dict[str, dict[str, str]] = {"ios": COLUMNS, "slowest": COLUMNS, "intervals": INTERVAL_COLUMNS}
 _PARQUET_TYPES = {"int64": "INT64", "int32": "INT32"}
 
 
@@ -35,8 +52,8 @@ class Segment:
     rows: int
 
 
-def checked_segments(directory: Path, backend: Any) -> list[Segment]:
-    """The closed segments in order, each checked to be Parquet with exactly the columns of the format.
+def checked_segments(directory: Path, backend: Any, folder: str = "ios") -> list[Segment]:
+    """The closed segments of a folder in order, each checked to be Parquet with exactly the format's columns.
 
     Parameters
     ----------
@@ -44,13 +61,15 @@ def checked_segments(directory: Path, backend: Any) -> list[Segment]:
         The recording's.
     backend : ibis backend
         The query engine that reads the files' footers.
+    folder : str
+        One of :data:`FOLDERS`.
 
     Raises
     ------
     RecordingError
         A file is not Parquet, is cut short, or has other columns or types.
     """
-    paths = sorted((directory / "ios").glob("*.parquet"))
+    paths = sorted((directory / folder).glob("*.parquet"))
     return [Segment(path, checked_rows(path, backend)) for path in paths]
 
 
@@ -69,7 +88,7 @@ def checked_rows(path: Path, backend: Any) -> int:
             path,
             f"is not a whole Parquet file ({first_line(error)}); restore it from a copy, or move it away",
         ) from error
-    problem = _schema_problem(schema)
+    problem = _schema_problem(schema, FOLDERS.get(path.parent.name, COLUMNS))
     if problem:
         raise RecordingError(
             path, f"is not a segment of a recording: {problem}; it is foreign or damaged, move it away"
@@ -77,16 +96,16 @@ def checked_rows(path: Path, backend: Any) -> int:
     return int(rows[0])
 
 
-def _schema_problem(schema: Iterable[tuple[str, str, str]]) -> str | None:
+def _schema_problem(schema: Iterable[tuple[str, str, str]], columns: dict[str, str]) -> str | None:
     found = {name: (kind, repetition) for name, kind, repetition in schema}
-    for name, kind in COLUMNS.items():
+    for name, kind in columns.items():
         if name not in found:
             return f"column {name} is missing"
         if found[name][0] != _PARQUET_TYPES[kind]:
             return f"column {name} is {found[name][0]}, expected {_PARQUET_TYPES[kind]}"
         if found[name][1] != "REQUIRED":
             return f"column {name} is {found[name][1]}, expected REQUIRED"
-    extra = sorted(set(found) - set(COLUMNS))
+    extra = sorted(set(found) - set(columns))
     return f"column {extra[0]} does not belong there" if extra else None
 
 

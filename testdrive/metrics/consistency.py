@@ -1,6 +1,7 @@
 """Consistency: I/Os completed without an error in each second.
 
-Seconds are counted from the first 100 ms cell of the recording; a part of a second at the end is left out.
+Seconds are counted from the first 100 ms cell of the recording, or where it keeps histograms from each
+phase's start; a part of a second at the end is left out.
 ``cv`` is the standard deviation (of the population) over the mean; p1 is the element of rank ceil(0.01 n).
 Shorter than one second: absent with the code ``too_short``; longer than eight days,
 of which single seconds are not counted: ``too_long``. No I/Os: ``no_ios``. All failed: a rate of 0, and
@@ -18,10 +19,9 @@ from testdrive.metrics.scans.distribution import rank
 
 def compute(scan: Scan) -> Values:
     """Mean, extremes, p1 and spread of the completions in each second."""
-    if not scan.extent.ios:
+    if not scan.tallies["ios"].sum():
         return METRIC.absent(NO_IOS)
-    cells = scan.cells
-    iops = cells.whole_seconds(cells.series("ios", "complete_cell", cells.chosen(ok=True)))
+    iops = scan.completions
     if iops is None:
         return METRIC.absent(TOO_LONG)
     if not len(iops):
@@ -53,4 +53,5 @@ METRIC = Metric(
     ),
     ("latency_ns",),
     compute,
+    needs="histograms",
 )

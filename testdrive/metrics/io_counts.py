@@ -22,7 +22,7 @@ _COLUMNS = {"bytes": "length_bytes", "errors": "status", "no_completion": "laten
 
 def compute(scan: Scan) -> Values:
     """``io_counts``: ``ios``, ``bytes``, ``errors``, ``no_completion``, and each under ``by_opcode``."""
-    code = scan.shapes["code"]
+    code = scan.tallies["code"]
     whole = _counts(scan, np.ones(len(code), bool))
     if scan.told_apart:
         by_opcode = {name: _counts(scan, code == number) for number, name in enumerate(OPCODES)}
@@ -35,15 +35,15 @@ def compute(scan: Scan) -> Values:
 
 
 def _counts(scan: Scan, chosen: NDArray[np.bool_]) -> dict[str, Any]:
-    shapes = scan.shapes
-    ios = shapes["ios"]
+    tallies = scan.tallies
+    ios = tallies["ios"]
     counts: dict[str, Any] = {
         "ios": int(ios[chosen].sum()),
-        "bytes": int((ios * shapes["length_bytes"])[chosen].sum()),
-        "errors": int(ios[chosen & shapes["failed"]].sum()),
-        "no_completion": int(ios[chosen & ~shapes["completed"]].sum()),
+        "bytes": int(tallies["bytes"][chosen].sum()),
+        "errors": int(ios[chosen & tallies["failed"]].sum()),
+        "no_completion": int(ios[chosen & ~tallies["completed"]].sum()),
     }
     return counts | {name: None for name, column in _COLUMNS.items() if column in scan.absent_columns}
 
 
-METRIC = Metric("I/O counts", ("io_counts",), (), compute)
+METRIC = Metric("I/O counts", ("io_counts",), (), compute, needs="histograms")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from testdrive.metrics.scans import Scan
 
@@ -22,6 +22,9 @@ NO_TRIMS = "no_trims"
 TOO_SHORT = "too_short"
 #: The code of a value that is not computed for so long a recording, because it would not fit in memory.
 TOO_LONG = "too_long"
+
+#: The code of a value that needs every row, of a recording that keeps histograms and the slowest I/Os.
+ROWS_NOT_KEPT = "rows_not_kept"
 
 #: For :attr:`Metric.columns`: times of any kind. A source that has one of them has both columns filled.
 TIMES = "intended_ns|submit_ns"
@@ -45,17 +48,24 @@ class Metric:
         source lacked one, every key is null and every code ``not_recorded``, without a call of ``compute``.
     compute : callable
         Takes the shared :class:`~testdrive.metrics.scans.Scan`, returns a value for each key.
+    needs : str
+        ``rows`` if it needs every row, ``histograms`` if those of each second are enough, ``manifest`` if it
+        reads nothing else. Where a recording does not keep every row, metrics that need them are absent with
+        the code ``rows_not_kept``.
     """
 
     name: str
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     compute: Callable[[Scan], Values]
+    needs: Literal["rows", "histograms", "manifest"] = "rows"
 
     def values(self, scan: Scan) -> Values:
         """The values of every key, or their absence."""
         if any(scan.absent_columns.issuperset(column.split("|")) for column in self.columns):
             return self.absent(NOT_RECORDED)
+        if self.needs == "rows" and scan.recording.manifest.kept is not None:
+            return self.absent(ROWS_NOT_KEPT)
         values = self.compute(scan)
         assert set(values) == set(self.keys), (
             f"metric {self.name} fills {sorted(values)}, not {sorted(self.keys)}"

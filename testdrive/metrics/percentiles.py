@@ -6,9 +6,11 @@ Definitions, for n I/Os that completed without an error, with service times L_i:
 - by latency: the smallest x with sum{L_i : L_i <= x} / sum L_i >= p, which weighs each I/O by the time it
 took.
 
-All values are exact. A percentile from p99 up is published only with the samples that put a one-sided 95 %
-upper bound on it: the least n with 1 - p^n >= 0.95. No I/Os, or all failed: everything absent with the code
-``no_completions``. One I/O: its latency is p50, p90 and the maximum.
+All values are exact, but for recordings that keep histograms instead of every row: there a percentile is the
+longest latency in its bucket, at most ``percentile_error_max`` above the exact one. A percentile from p99 up
+is published only with the samples that put a one-sided 95 % upper bound on it: the least n with
+1 - p^n >= 0.95. No I/Os, or all failed: everything absent with the code ``no_completions``. One I/O: its
+latency is p50, p90 and the maximum.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ def compute(scan: Scan) -> Values:
     return {
         "percentiles_ns": values,
         "percentile_codes": codes,
+        "percentile_error_max": scan.percentile_error_max,
         "latency_samples": whole.n,
         "latency_mean_ns": whole.sum / whole.n if whole.n else None,
         "io_weighted_share_at_ns": {str(x): whole.share_at(x) for x in thresholds} if whole.n else None,
@@ -90,6 +93,7 @@ METRIC = Metric(
     (
         "percentiles_ns",
         "percentile_codes",
+        "percentile_error_max",
         "latency_samples",
         "latency_mean_ns",
         "io_weighted_share_at_ns",
@@ -98,4 +102,5 @@ METRIC = Metric(
     ),
     ("latency_ns",),
     compute,
+    needs="histograms",
 )

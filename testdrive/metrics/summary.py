@@ -7,7 +7,7 @@ from typing import Any
 import testdrive
 from testdrive.manifest import write_json
 from testdrive.metrics.registry import all_metrics
-from testdrive.metrics.scans import Scan
+from testdrive.metrics.scans import Scan, scan_of
 from testdrive.recording import Recording
 
 SUMMARY_NAME = "summary.json"
@@ -33,7 +33,7 @@ def summarize(recording: Recording) -> dict[str, Any]:
     RecordingError
         If a segment is damaged.
     """
-    return summarize_scan(Scan(recording))
+    return summarize_scan(scan_of(recording))
 
 
 def summarize_scan(scan: Scan) -> dict[str, Any]:

@@ -31,4 +31,5 @@ METRIC = Metric(
     ("workload.captured", "workload.events_dropped", "workload.dropped"),
     (),
     compute,
+    needs="manifest",
 )

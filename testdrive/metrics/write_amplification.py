@@ -59,4 +59,5 @@ METRIC = Metric(
     ("write_amplification", "write_amplification_code", "drive_counters"),
     (),
     compute,
+    needs="manifest",
 )

@@ -95,6 +95,8 @@ class Plan(_Part):
     name: str
     title: str
     question: str
+    #: What its recordings keep of each I/O, unless the user says otherwise.
+    keep: Literal["rows", "slowest"] = "rows"
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     phases: list[PlanPhase] = Field(min_length=1)
     judgement: Judgement = Field(default_factory=Judgement)
