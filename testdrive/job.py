@@ -163,6 +163,7 @@ class Job(_Part):
     version: Literal[1] = VERSION
     drive: DriveRequest
     output: Path
+    plan: dict[str, Any] | None = None
     record: bool | None = None
     keep: Keep | None = None
     io_timeout_s: PositiveFloat | None = None

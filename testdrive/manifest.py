@@ -178,6 +178,16 @@ class DriveEventsSummary(_Part):
     dropped: list[DroppedDriveEvents] = Field(default_factory=list)
 
 
+class PlanRun(_Part):
+    """The plan that a run was asked for with."""
+
+    name: str
+    title: str = ""
+    question: str = ""
+    figures: list[str] = Field(default_factory=list)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+
 class Kept(_Part):
     """What a recording keeps that does not keep every row."""
 
@@ -208,6 +218,7 @@ class Manifest(_Part):
     warnings: list[Warning_] = Field(default_factory=list)
     drive_events: DriveEventsSummary | None = None
     telemetry: TelemetrySummary | None = None
+    plan: PlanRun | None = None
     kept: Kept | None = None
 
     @property

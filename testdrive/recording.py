@@ -26,7 +26,7 @@ import duckdb
 import ibis
 from numpy.typing import NDArray
 
-from testdrive.errors import RecordingError
+from testdrive.errors import RecordingError, UsageError
 from testdrive.manifest import Manifest, read_manifest
 from testdrive.recovery import has_crashed, keep_whole_segments, recover
 from testdrive.segments import COLUMNS, FOLDERS, Segment, checked_segments, first_line, means_damage
@@ -185,6 +185,14 @@ class Recording:
         Entries of the same second, opcode, quantity and ceiling add up. Empty where every row is kept.
         """
         return self._table_of("intervals", self.kept_segments.get("intervals", []))
+
+    def require_rows(self, purpose: str) -> None:
+        """Raise a UsageError where not every row is kept, for what cannot be told without."""
+        if self.manifest.kept is not None:
+            raise UsageError(
+                f"{self.path} keeps histograms and the slowest I/Os, so that it cannot {purpose}; run its"
+                " plan with --keep rows, or look at it with testdrive report if it is of a standard test"
+            )
 
     def _table_of(self, folder: str, segments: list[Segment]) -> Any:
         if folder not in self._tables:

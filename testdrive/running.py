@@ -81,6 +81,7 @@ def run_one(bound: BoundPlan, target: Target, options: RunOptions, show: Show) -
         io_timeout_s=options.io_timeout_s,
         on_error=options.on_error,
         save_state=options.save_state,
+        plan=bound.described(),
         keep=options.keep or bound.plan.keep,
         phases=bound.phases,
     )

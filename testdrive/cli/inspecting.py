@@ -69,7 +69,7 @@ def inspect(
 
     from testdrive.cli.output import note, print_json
     from testdrive.explanation import explanation_of
-    from testdrive.metrics.scans import Scan
+    from testdrive.metrics.scans import scan_of
     from testdrive.metrics.summary import summarize_scan
     from testdrive.quantities import size_bytes
     from testdrive.recording import Recording
@@ -86,7 +86,9 @@ def inspect(
                 note(
                     f"{one.path}: its writer had crashed; it is marked interrupted now, with what was closed"
                 )
-        scans = [Scan(one) for one in opened]
+            if not as_json:
+                one.require_rows("be inspected as a workload")
+        scans = [scan_of(one) for one in opened]
         summaries = [summarize_scan(scan) for scan in scans]
         for one, summary in zip(opened, summaries, strict=True):
             _leave_summary(one.path, summary)

@@ -72,6 +72,13 @@ CompareAfterwards = Annotated[
 ]
 
 
+class KeepChoice(StrEnum):
+    """What a recording keeps of each I/O."""
+
+    rows = "rows"
+    slowest = "slowest"
+
+
 class OnErrorChoice(StrEnum):
     """What happens after an I/O error."""
 

@@ -19,9 +19,18 @@ def report(
 ) -> int:
     """Write a recording's page, report.html, with its figures and tables beside it."""
     from testdrive.cli.output import print_json
+    from testdrive.manifest import MANIFEST_NAME, read_manifest
+    from testdrive.methods import methods_of, write_method_page
     from testdrive.report import write_report
+    from testdrive.report.single import REPORT_NAME
 
-    pages = [str(write_report(recording)) for recording in recordings]
+    def page_of(recording: Path) -> Path:
+        # What is no recording is told by whoever opens it.
+        if (recording / MANIFEST_NAME).is_file() and methods_of(read_manifest(recording)):
+            return write_method_page([recording], recording / REPORT_NAME)
+        return write_report(recording)
+
+    pages = [str(page_of(recording)) for recording in recordings]
     if as_json:
         print_json({"pages": pages})
     else:

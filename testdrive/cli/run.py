@@ -24,6 +24,17 @@ def run(
             "--set", metavar="KEY=VALUE", help="A parameter of the plan; repeatable.", show_default=False
         ),
     ] = None,
+    short: Annotated[
+        bool,
+        typer.Option("--short", help="The plan's short form: seconds on a part of the drive, for trying it."),
+    ] = False,
+    keep: Annotated[
+        shared.KeepChoice | None,
+        typer.Option(
+            help="Keep each I/O's row, or histograms and the slowest I/Os.  [default: the plan's]",
+            show_default=False,
+        ),
+    ] = None,
     output: shared.RunOutput = None,
     erase: shared.Erase = None,
     erase_signatures: shared.EraseSignatures = False,
@@ -37,7 +48,7 @@ def run(
     from testdrive.cli import running
     from testdrive.plans import bind, load
 
-    bound = bind(load(plan), _settings(setting or []))
+    bound = bind(load(plan), _settings(setting or []), short=short)
     request = running.Request(
         drives=drive,
         output=output,
@@ -47,6 +58,7 @@ def run(
         keep_on=on_error is shared.OnErrorChoice.continue_,
         save_state=save_state,
         compare=compare,
+        keep=None if keep is None else keep.value,
         as_json=as_json,
     )
     return running.carry_out(bound, request)

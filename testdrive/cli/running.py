@@ -10,12 +10,14 @@ from testdrive.cli.consent import consents
 from testdrive.cli.naming import RECORDING_SUFFIX, distinct_names, drive_name, free_path, new_recording
 from testdrive.cli.output import note, print_json, show_on_stderr, stdout_console
 from testdrive.errors import UsageError
+from testdrive.job import Keep
 from testdrive.plans import BoundPlan
 from testdrive.quantities import duration_ns
 from testdrive.running import Result, RunOptions, Target, run_on
 
 VERDICT_FAIL_STATUS = 1
 COMPARISON_DIRECTORY = "comparison"
+COMPARISON_NAME = "index.html"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class Request:
     save_state: Path | None
     compare: bool
     as_json: bool
+    keep: Keep | None = None
 
 
 def carry_out(bound: BoundPlan, request: Request) -> int:
@@ -46,6 +49,7 @@ def carry_out(bound: BoundPlan, request: Request) -> int:
         io_timeout_s=None if request.io_timeout is None else duration_ns(request.io_timeout) / 1e9,
         on_error="continue" if request.keep_on else "stop",
         save_state=request.save_state,
+        keep=request.keep,
     )
     if request.save_state is not None and len(request.drives) > 1:
         raise UsageError(f"--save-state {request.save_state} is of one drive; give one --drive")
@@ -91,8 +95,13 @@ def _conclude(bound: BoundPlan, results: Sequence[Result], request: Request) -> 
 
 def _compared(recordings: Sequence[Path]) -> Path:
     from testdrive.compare import write_comparison
+    from testdrive.manifest import read_manifest
+    from testdrive.methods import methods_of, write_method_page
 
     note("comparing ...")
+    directory = recordings[0].parent / COMPARISON_DIRECTORY
+    if methods_of(read_manifest(recordings[0])):
+        return write_method_page(recordings, directory / COMPARISON_NAME)
     return write_comparison(recordings, recordings[0].parent / COMPARISON_DIRECTORY).page
 
 

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from testdrive.events import ImportedVolume
+from testdrive.metrics.metric import ROWS_NOT_KEPT
 from testdrive.plans import Plan
 from testdrive.plans.judgement import Outcome, metric_at
 from testdrive.report import units, words
@@ -158,10 +159,15 @@ def run_table(title: str, summary: Entry) -> Group:
     counts = summary.get("io_counts") or {}
     made.add_row("I/Os recorded", units.count(counts.get("ios")))
     made.add_row("errors", units.count(counts.get("errors")))
-    made.add_row("baseline latency", _or_code(summary, "baseline_latency_ns", "baseline_code"))
-    # A flush may take longer, and then the percentiles of all I/Os are above it.
-    made.add_row("peak of reads, writes", units.time(summary.get("peak_latency_ns")))
-    made.add_row("peak recovery", words.recovery(summary))
+    if summary.get("baseline_code") == ROWS_NOT_KEPT:
+        for name, key in (("mean of all seconds", "mean"), ("1 % of seconds below", "p1"), ("least", "min")):
+            value = metric_at(summary, f"consistency.iops_{key}")
+            made.add_row(f"IOPS, {name}", units.number(value))
+    else:
+        made.add_row("baseline latency", _or_code(summary, "baseline_latency_ns", "baseline_code"))
+        # A flush may take longer, and then the percentiles of all I/Os are above it.
+        made.add_row("peak of reads, writes", units.time(summary.get("peak_latency_ns")))
+        made.add_row("peak recovery", words.recovery(summary))
     for name in ("p50", "p99", "p99_9"):
         value = metric_at(summary, f"percentiles_ns.io_weighted.{name}")
         made.add_row(f"service {name.replace('_', '.')}", units.time(value))

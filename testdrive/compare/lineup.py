@@ -63,6 +63,8 @@ def line_up(recording_dirs: Sequence[Path], original: Path | None) -> Iterator[L
         raise UsageError("compare needs at least one recording; give the directories that the replays wrote")
     with ExitStack() as stack:
         runs = [(path, stack.enter_context(Recording.open(path))) for path in recording_dirs]
+        for _, run in runs:
+            run.require_rows("be compared as a replay")
         notes: list[str] = []
         source = _original(runs, original, notes, stack)
         if source is not None:

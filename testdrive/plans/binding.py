@@ -41,8 +41,18 @@ class BoundPlan:
     phases: list[Phase]
     rules: list[Rule]
 
+    def described(self) -> dict[str, Any]:
+        """The plan as the recording's manifest keeps it: what it is called, and every parameter's value."""
+        plan = self.plan
+        values = {
+            name: str(value) if isinstance(value, Path) else value for name, value in self.values.items()
+        }
+        parameters = {name: value for name, value in values.items() if value is not None}
+        told = {"name": plan.name, "title": plan.title, "question": plan.question, "figures": plan.figures}
+        return {**told, "parameters": parameters}
 
-def bind(plan: Plan, given: Mapping[str, Any]) -> BoundPlan:
+
+def bind(plan: Plan, given: Mapping[str, Any], *, short: bool = False) -> BoundPlan:
     """Fill in a plan's parameters.
 
     Parameters
@@ -51,6 +61,8 @@ def bind(plan: Plan, given: Mapping[str, Any]) -> BoundPlan:
         What to run.
     given : mapping of str to object
         Values by parameter, as text or already of the parameter's type; a value of None counts as not given.
+    short : bool
+        Whether the plan's ``short`` values stand in for the defaults of parameters that are not given.
 
     Raises
     ------
@@ -58,6 +70,10 @@ def bind(plan: Plan, given: Mapping[str, Any]) -> BoundPlan:
         An unknown or missing parameter, a value that is not of its type, a phase that is not one of
         docs/job.md, or no phase left.
     """
+    if short:
+        if not plan.short:
+            raise UsageError(f"the plan {plan.name!r} has no short form; set its parameters instead")
+        given = {**plan.short, **{name: value for name, value in given.items() if value is not None}}
     values = _values(plan, given)
     kept = [(index, phase) for index, phase in enumerate(plan.phases) if _holds(plan, phase, values)]
     if not kept:

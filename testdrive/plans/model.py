@@ -98,6 +98,8 @@ class Plan(_Part):
     #: What its recordings keep of each I/O, unless the user says otherwise.
     keep: Literal["rows", "slowest"] = "rows"
     parameters: dict[str, Parameter] = Field(default_factory=dict)
+    #: Values of parameters that make a run of seconds of it, for trying (``--short``).
+    short: dict[str, Any] = Field(default_factory=dict)
     phases: list[PlanPhase] = Field(min_length=1)
     judgement: Judgement = Field(default_factory=Judgement)
     figures: list[str] = Field(default_factory=list)

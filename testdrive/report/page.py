@@ -23,6 +23,7 @@ SCRIPTS = (
     "power.js",
     "statement.js",
     "places.js",
+    "method.js",
     "main.js",
 )
 

@@ -49,6 +49,7 @@ def write_report(recording_dir: Path | str) -> Path:
     """
     path = Path(recording_dir)
     with Recording.open(path) as recording:
+        recording.require_rows("be reported on in full")
         run = recording.manifest.kind == "run"
         one = subject(names([path])[0], "drive" if run else "original", 0, recording, summarize(recording))
         views = look([one])

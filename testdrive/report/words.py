@@ -16,6 +16,7 @@ CODES = {
     "unstable": "never calm for long",
     "saturated": "no burst, saturated",
     "not_recorded": "not recorded",
+    "rows_not_kept": "not told by histograms",
     "no_ios": "no I/Os",
     "no_completions": "no completions",
     "too_few_samples": "too few I/Os",

@@ -1,4 +1,4 @@
-"""Runs that keep histograms and the slowest I/Os, held to the same runs with every row, on a modelled drive."""
+"""Runs that keep histograms and the slowest I/Os, held to the same runs with every row, on a model."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from support import missing, run_testdrive
-from testdrive.methods.runs import Run
 
 from testdrive.engine import find_engine
 from testdrive.errors import EngineError, UsageError
 from testdrive.manifest import READ, WRITE
+from testdrive.methods.runs import Run
 from testdrive.metrics import summarize
 from testdrive.recording import Recording
 from testdrive.report.subject import subject
@@ -185,7 +185,8 @@ def test_a_crash_costs_the_open_seconds_and_nothing_else(tmp_path: Path) -> None
         stderr=subprocess.DEVNULL,
         text=True,
     )
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     process.stdin.write(json.dumps(job))
     process.stdin.close()
     try:

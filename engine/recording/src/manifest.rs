@@ -241,6 +241,9 @@ pub struct Manifest {
     /// What it measured of itself, where it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<TelemetrySummary>,
+    /// The plan that was run, as the control plane calls it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Map<String, Value>>,
     /// What is kept where not every row is: histograms of each second, and the slowest I/Os.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Kept>,
@@ -276,6 +279,7 @@ impl Manifest {
             warnings: Vec::new(),
             drive_events: None,
             telemetry: None,
+            plan: None,
             kept: None,
             other: Map::new(),
         }

@@ -2,6 +2,7 @@
 
 use crate::job_generated::{PrepareJob, SyntheticJob};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 use testdrive_core::{LbaMode, Opcode};
 
@@ -30,6 +31,9 @@ pub struct Job {
     /// How long an I/O may take before the drive counts as silent.
     #[serde(default = "default_io_timeout_s")]
     pub io_timeout_s: f64,
+    /// What the control plane calls the run: its plan, kept in the manifest as it is.
+    #[serde(default)]
+    pub plan: Option<Map<String, Value>>,
     /// What an I/O error does.
     #[serde(default)]
     pub on_error: OnError,

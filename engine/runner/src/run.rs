@@ -70,6 +70,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     let mut manifest = Manifest::new(RecordingKind::Run, if modelled { "virtual" } else { clock.source() });
     manifest.drive = Some(target.identity().clone());
     manifest.source = source_of(&sources);
+    manifest.plan = job.plan.clone();
     manifest.kept = (job.keep == Keep::Slowest).then(Kept::default);
     manifest.warnings = warnings::before(&manifest, &target);
     manifest.warnings.extend(warnings::of_sources(sources.iter().flatten().map(|source| &source.manifest)));
@@ -211,7 +212,7 @@ fn close(
         },
         _ => (status, reason),
     };
-    let warnings = warnings::after(&book.totals, surroundings.job, status);
+    let warnings = warnings::after(&book.totals, surroundings.job, status, target.identity().modelled);
     warnings.iter().for_each(|warning| tell(Event::Warning(warning.clone())));
     book.manifest.warnings.extend(warnings);
     let accounting = book.manifest.phases.iter().map(|phase| phase.accounting.clone()).collect();

@@ -70,14 +70,15 @@ pub fn of_sources<'m>(sources: impl Iterator<Item = &'m Manifest>) -> Vec<Warnin
 }
 
 /// What the run itself showed.
-pub fn after(totals: &Totals, job: &Job, status: Status) -> Vec<Warning> {
+pub fn after(totals: &Totals, job: &Job, status: Status, modelled: bool) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if let (Some(path), true) = (&job.save_state, status != Status::Complete) {
         let message =
             format!("the drive's state was not saved in {}, since the run is not complete", path.display());
         warnings.push(warning("state_not_saved", message, "run it again, with the drive made anew"));
     }
-    if totals.recorder_waits > 0 {
+    // A model's time stands still while its submitter waits.
+    if totals.recorder_waits > 0 && !modelled {
         let message =
             format!("the recorder was behind {} times, and submission waited for it", totals.recorder_waits);
         warnings.push(warning(

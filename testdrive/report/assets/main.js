@@ -6,6 +6,7 @@ const FIGURES = {
   rates: ratesFigure, mix: mixFigure, sizes: sizesFigure, places: placesFigure, hot: hotFigure, growth: growthFigure,
   arrivals: arrivalsFigure, "in-flight": inFlightFigure, "statement-latency": statementLatencyFigure,
   "opcode-latency": opcodeLatencyFigure, "trim-streams": trimStreamsFigure,
+  method: methodFigure,
 };
 const choices = {};
 let pageData = null;
@@ -80,7 +81,7 @@ function listenToChoices() {
 // As the style sheet has it for paper, which is not in force yet when the plots are drawn for it.
 function paperHeight(element) {
   if (element.dataset.plot === "latency") return element.classList.contains("with-trims") ? 432 : 256;
-  return { offsets: 224, power: 200, rates: 340, mix: 230, places: 300, growth: 250, "statement-latency": 250, "trim-streams": 150 }[element.dataset.plot] || 288;
+  return { offsets: 224, power: 200, rates: 340, mix: 230, places: 300, growth: 250, "statement-latency": 250, "trim-streams": 150, method: 288 }[element.dataset.plot] || 288;
 }
 
 function listenToPrinting() {

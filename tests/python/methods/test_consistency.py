@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support import run_testdrive
+
 from testdrive.methods.method import all_methods
 from testdrive.methods.runs import Run
 from testdrive.methods.scales import log_range, round_above
-
 from testdrive.plans import bind, load
 from testdrive.recording import Recording
 from testdrive.report.subject import subject
@@ -80,7 +80,8 @@ def test_all_drives_of_a_figure_share_its_scales_and_say_that_they_are_modelled(
         assert [series.name for series in figure.series] == ["d0 (modelled)", "d1 (modelled)"]
         for series in figure.series:
             inside = series.y[series.y > 0]
-            assert figure.y[0].low <= inside.min() and inside.max() <= figure.y[0].high
+            assert figure.y[0].low <= inside.min()
+            assert inside.max() <= figure.y[0].high
 
 
 def test_the_short_form_scales_the_plan_and_can_be_overruled() -> None:

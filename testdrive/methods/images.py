@@ -1,0 +1,90 @@
+"""A method's figures as PNG images, for documents and for browsers that cannot draw the page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import EngFormatter, FuncFormatter
+
+from testdrive.methods.drawing import Axis, Figure, Series
+from testdrive.report import palette
+from testdrive.report.figures import DPI, new_figure, plain
+
+PANEL_INCHES = 3.2
+
+
+def write_images(figures: Sequence[Figure], directory: Path) -> list[Path]:
+    """Write each figure as ``KEY.png`` and return the paths."""
+    directory.mkdir(parents=True, exist_ok=True)
+    written = []
+    for figure in figures:
+        path = directory / f"{figure.key}.png"
+        draw(figure).savefig(path, dpi=DPI)
+        written.append(path)
+    return written
+
+
+def draw(figure: Figure) -> Canvas:
+    """The figure on a canvas of the usual width, with its title and a legend."""
+    canvas = new_figure(PANEL_INCHES * len(figure.y) + 1.0)
+    panels = canvas.subplots(len(figure.y), 1, sharex=True, squeeze=False)[:, 0]
+    for at, (panel, axis) in enumerate(zip(panels, figure.y, strict=True)):
+        mine = [series for series in figure.series if series.panel == at]
+        for order, series in enumerate(mine):
+            _draw_series(panel, series, order, len(mine))
+        _dress(panel, axis, vertical=True)
+        panel.grid(alpha=0.3)
+    _dress(panels[-1], figure.x, vertical=False)
+    panels[0].set_title(plain(figure.title), loc="left")
+    handles, labels = [], []
+    for panel in panels:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            if label not in labels:
+                handles.append(handle)
+                labels.append(label)
+    canvas.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small", frameon=False)
+    return canvas
+
+
+def _draw_series(panel: Axes, series: Series, order: int, many: int) -> None:
+    finite = np.isfinite(series.y)
+    x, y = series.x[finite], series.y[finite]
+    name, colour = plain(series.name), series.ink.light
+    if series.style == "points":
+        panel.plot(x, y, ".", color=colour, markersize=3, label=name, markeredgewidth=0)
+    elif series.style == "bars":
+        width = 0.8 / many
+        panel.bar(x + (order - (many - 1) / 2) * width, y, width * 0.92, color=colour, label=name)
+    else:
+        panel.plot(
+            x,
+            y,
+            color=colour,
+            linestyle=palette.MATPLOTLIB_DASHES[series.ink.dash],
+            drawstyle="steps-post" if series.style == "steps" else "default",
+            marker="o" if len(x) <= 32 else None,
+            markersize=3.5,
+            linewidth=1.3,
+            label=name,
+        )
+
+
+def _dress(panel: Axes, axis: Axis, *, vertical: bool) -> None:
+    ticks = panel.yaxis if vertical else panel.xaxis
+    if axis.scale == "log":
+        (panel.set_yscale if vertical else panel.set_xscale)("log")
+    low, high = axis.low, axis.high
+    (panel.set_ylim if vertical else panel.set_xlim)(low, high)
+    ticks.set_label_text(axis.title)
+    if axis.labels:
+        ticks.set_ticks(list(range(len(axis.labels))), list(axis.labels))
+    elif axis.si_unit == "IOPS":
+        ticks.set_major_formatter(EngFormatter(sep=""))
+    elif axis.si_unit:
+        ticks.set_major_formatter(EngFormatter(axis.si_unit))
+    else:
+        ticks.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.12g}"))

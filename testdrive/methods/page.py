@@ -1,0 +1,164 @@
+"""The page of a standard test: one drive, or several on the same scales, in one file without a network."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from testdrive.errors import UsageError
+from testdrive.manifest import Manifest
+from testdrive.methods.drawing import Figure, Findings, Table
+from testdrive.methods.images import write_images
+from testdrive.methods.method import Method, all_methods
+from testdrive.methods.runs import Run
+from testdrive.metrics import summarize
+from testdrive.recording import Recording
+from testdrive.report import html, units, words
+from testdrive.report.conditions import conditions_section, warnings_box
+from testdrive.report.html import Markup
+from testdrive.report.losses import losses_box
+from testdrive.report.pack import pack
+from testdrive.report.page import frame, write_page
+from testdrive.report.plots import badge
+from testdrive.report.subject import Subject, names, subject
+
+
+def methods_of(manifest: Manifest) -> list[Method]:
+    """The methods that the plan of a recording names among its figures; none for other recordings."""
+    wanted = manifest.plan.figures if manifest.plan else []
+    return [all_methods()[name] for name in wanted if name in all_methods()]
+
+
+def write_method_page(recording_dirs: Sequence[Path], page: Path) -> Path:
+    """Write a page with its figures (``figures/*.png``) and tables (``tables/*.csv``) beside it.
+
+    Parameters
+    ----------
+    recording_dirs
+        Recordings of one plan, in the order of the legend.
+    page
+        The HTML file.
+
+    Returns
+    -------
+    pathlib.Path
+        The page.
+
+    Raises
+    ------
+    UsageError
+        If they are not all of one plan, or it names no method.
+    RecordingError
+        If a recording cannot be opened or read.
+    OSError
+        If the directory cannot be written to.
+    """
+    with ExitStack() as stack:
+        opened = [stack.enter_context(Recording.open(path)) for path in recording_dirs]
+        methods = _methods_of_all(opened)
+        subjects = [
+            subject(name, "drive", at, recording, summarize(recording))
+            for at, (name, recording) in enumerate(zip(names(recording_dirs), opened, strict=True))
+        ]
+        runs = [Run(one) for one in subjects]
+        found = [(method, method.look(runs)) for method in methods]
+        figures = [figure for _, findings in found for figure in findings.figures]
+        write_images(figures, page.parent / "figures")
+        _write_csv([table for _, findings in found for table in findings.tables], page.parent / "tables")
+        data = pack({"figures": {figure.key: figure.payload() for figure in figures}})
+        title = _title(opened[0].manifest, subjects)
+        return write_page(page, f"{title}: testdrive", _body(title, subjects, found), data)
+
+
+def _methods_of_all(opened: Sequence[Recording]) -> list[Method]:
+    plans = {recording.manifest.plan.name if recording.manifest.plan else None for recording in opened}
+    if len(plans) > 1:
+        told = words.listed([name or "no plan" for name in sorted(plans, key=str)])
+        raise UsageError(f"the recordings are of different tests ({told}); compare those of one plan")
+    methods = methods_of(opened[0].manifest)
+    if not methods:
+        raise UsageError(
+            f"{opened[0].path} is of no standard test; its plan names none of {', '.join(all_methods())}"
+        )
+    return methods
+
+
+def _title(manifest: Manifest, subjects: Sequence[Subject]) -> str:
+    plan = manifest.plan.title if manifest.plan else "Test"
+    return f"{plan}: {subjects[0].name if len(subjects) == 1 else words.plural(len(subjects), 'drive')}"
+
+
+def _body(title: str, subjects: Sequence[Subject], found: Sequence[tuple[Method, Findings]]) -> Markup:
+    manifest = subjects[0].manifest
+    notes = [note for _, findings in found for note in findings.notes]
+    links = [*((method.name, method.title) for method, _ in found), ("conditions", "Conditions")]
+    return frame(
+        title,
+        html.join(manifest.plan.question if manifest.plan else None, " ", _drives(subjects)),
+        losses_box(subjects),
+        warnings_box(subjects, notes),
+        *(_section(method, findings) for method, findings in found),
+        _kept_section(manifest),
+        conditions_section(subjects),
+        links=links,
+    )
+
+
+def _drives(subjects: Sequence[Subject]) -> Markup:
+    marked = []
+    for one in subjects:
+        marked.append(html.join(one.name, " " if one.modelled else None, badge(one)))
+    return html.join("On ", html.join(*marked, separator=", "), ".")
+
+
+def _section(method: Method, findings: Findings) -> Markup:
+    return html.section(
+        method.name,
+        method.title,
+        html.tag("p", method.reading),
+        *(_table(table) for table in findings.tables),
+        *(_figure(figure) for figure in findings.figures),
+        None if findings.figures else html.tag("p", "The run ended before there was anything to draw."),
+    )
+
+
+def _table(table: Table) -> Markup:
+    return html.table(table.head, table.rows, caption=table.title)
+
+
+def _figure(figure: Figure) -> Markup:
+    return html.tag(
+        "figure",
+        html.tag("h3", figure.title),
+        html.tag(
+            "div",
+            class_=f"plot method panels-{len(figure.y)}",
+            data_plot="method",
+            data_figure=figure.key,
+            data_file=figure.key,
+            role="img",
+            aria_label=figure.title,
+        ),
+        html.tag("figcaption", figure.caption),
+    )
+
+
+def _kept_section(manifest: Manifest) -> Markup | None:
+    kept = manifest.kept
+    if kept is None:
+        return None
+    said = (
+        f"Histograms of every {units.duration(kept.interval_ns)} and the rows of about the"
+        f" {kept.slowest_per_second:,} slowest I/Os of each. Counts, means and maxima are exact, percentiles"
+        " at most 0.8 % above the exact ones."
+    )
+    return html.section("kept", "What was recorded", html.tag("p", said))
+
+
+def _write_csv(tables: Sequence[Table], directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for table in tables:
+        with (directory / f"{table.key}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file).writerows([table.head, *table.rows])
