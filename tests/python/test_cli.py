@@ -137,7 +137,9 @@ def test_every_option_of_replay_reaches_the_job(scenario: SetScenario, tmp_path:
         "streams": "source",
         "data": "zero",
     }
+    assert call["job"].pop("plan")["name"] == "replay"
     assert call["job"] == {
+        "keep": "rows",
         "version": 1,
         "drive": {"uri": "file:x?size=1GiB", "erase": "X1", "erase_signatures": True},
         "output": "a.rec",
@@ -277,7 +279,8 @@ def test_plans_are_listed_and_printed_to_copy(capsys: pytest.CaptureFixture[str]
     assert main(["plans", "replay"]) == 0
     assert 'name = "replay"' in capsys.readouterr().out
     assert main(["plans", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["parameters"]["lba"]["default"] == "scale"
+    plans = {plan["name"]: plan for plan in json.loads(capsys.readouterr().out)}
+    assert plans["replay"]["parameters"]["lba"]["default"] == "scale"
 
 
 @pytest.mark.parametrize(
