@@ -235,9 +235,9 @@ class MemoryRecording(Recording):
 
     def all_rows(self) -> Any:
         """The rows, as those of segments."""
-        if self._rows is None:
-            self._rows = ibis.memtable(as_arrow(self._columns))
-        return self._rows
+        if "ios" not in self._tables:
+            self._tables["ios"] = ibis.memtable(as_arrow(self._columns))
+        return self._tables["ios"]
 
 
 def scan_of(
