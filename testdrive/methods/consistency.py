@@ -79,6 +79,8 @@ def _trio(traces: Sequence[_Trace], suffix: str, words: str) -> list[Figure]:
     logarithmic = (Axis("IOPS in each second (log)", scale="log", low=low, high=high, si_unit="IOPS"),)
     straight = (Axis("IOPS in each second", low=0.0, high=linear, si_unit="IOPS"),)
     caption = "Each point is one second of one drive. A band that is narrow and level is consistent."
+    if any((trace.iops == 0).any() for trace in traces):
+        caption += " Seconds without a single I/O stand at the foot of the logarithmic axis."
 
     def figure(key: str, title: str, x: Axis, y: tuple[Axis, ...]) -> Figure:
         first = int(x.low or 0)
@@ -87,7 +89,7 @@ def _trio(traces: Sequence[_Trace], suffix: str, words: str) -> list[Figure]:
                 trace.name,
                 trace.run.subject.ink,
                 np.arange(first + 1, len(trace.iops) + 1, dtype=np.float64),
-                trace.iops[first:],
+                np.maximum(trace.iops[first:], y[0].low or 0.0),
                 style="points",
             )
             for trace in traces

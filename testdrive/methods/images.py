@@ -46,7 +46,9 @@ def draw(figure: Figure) -> Canvas:
             if label not in labels:
                 handles.append(handle)
                 labels.append(label)
-    canvas.legend(handles, labels, loc="outside lower center", ncols=4, fontsize="small", frameon=False)
+    canvas.legend(
+        handles, labels, loc="outside lower center", ncols=4, fontsize="small", frameon=False, markerscale=3
+    )
     return canvas
 
 

@@ -10,7 +10,6 @@ from builders import scan_of
 from testdrive.metrics import (
     fidelity,
     response_time,
-    scans,
     stall_time,
     workload_depth,
     workload_footprint,
@@ -18,7 +17,7 @@ from testdrive.metrics import (
     workload_overwrites,
     workload_sequentiality,
 )
-from testdrive.metrics.scans import extents, sample
+from testdrive.metrics.scans import extents, sample, scan
 
 METRICS = {
     "depth": workload_depth.METRIC,
@@ -162,7 +161,7 @@ def test_percentiles_of_lateness_and_response_of_long_recordings_are_within_thei
     exact_response, exact_late = (
         metric.values(scan_of(rows)) for metric in (response_time.METRIC, fidelity.METRIC)
     )
-    monkeypatch.setattr(scans, "EXACT_IOS_MAX", n - 1)
+    monkeypatch.setattr(scan, "EXACT_IOS_MAX", n - 1)
     response, late = (metric.values(scan_of(rows)) for metric in (response_time.METRIC, fidelity.METRIC))
     error = response["response_relative_error_max"]
     assert error == late["fidelity.lateness_relative_error_max"] == pytest.approx(1 / 128, rel=0.01)
