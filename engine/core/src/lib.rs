@@ -7,6 +7,7 @@ mod histogram;
 mod interval_histogram;
 mod io;
 mod lba;
+mod permutation;
 mod random;
 
 pub use counts::{IoCount, OpcodeCounts};
@@ -14,6 +15,7 @@ pub use histogram::Histogram;
 pub use interval_histogram::{Bucket, IntervalHistogram};
 pub use io::{Command, Completion, Flags, IoRecord, Opcode, NO_COMPLETION};
 pub use lba::{LbaMap, LbaMode, Placement, PlacementChanges};
+pub use permutation::Permutation;
 pub use random::SplitMix64;
 
 /// Nanoseconds in a second.

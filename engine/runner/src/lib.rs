@@ -23,7 +23,6 @@ mod job_check;
 mod job_check_generated;
 mod job_generated;
 mod orders;
-mod permutation;
 mod phase;
 mod placement;
 mod places;

@@ -1,7 +1,6 @@
 //! Where generated I/Os go: uniform, in zones, in order, or each place once.
 
-use crate::permutation::Permutation;
-use testdrive_core::SplitMix64;
+use testdrive_core::{Permutation, SplitMix64};
 
 /// A part of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +102,7 @@ impl Once {
             self.pass = pass;
             self.order = Permutation::new(self.count, SplitMix64::new(self.seed ^ pass).next_u64());
         }
-        self.extent.offset_bytes + self.order.at(place) * self.alignment_bytes
+        self.extent.offset_bytes + self.order.forward(place) * self.alignment_bytes
     }
 }
 

@@ -10,7 +10,6 @@ mod geometry;
 mod initial;
 mod lazy_array;
 mod map;
-mod permutation;
 mod reclaim;
 mod sizes;
 mod slc;

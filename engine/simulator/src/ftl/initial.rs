@@ -1,10 +1,10 @@
 //! What a drive holds before its first command, as functions instead of tables: a drive of a terabyte is ready at once.
 
 use super::geometry::Geometry;
-use super::permutation::Permutation;
 use crate::parameters::{InitialState, Parameters, Translation};
 use crate::thermal::exp_of_minus;
 use serde::{Deserialize, Serialize};
+use testdrive_core::Permutation;
 
 /// Where every page lies at first. Superblocks are filled from the first on, each from its first slot on.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -1,5 +1,7 @@
-//! A random order of all pages that needs no memory: what random preconditioning leaves.
+//! A random order of the numbers below a bound that needs no memory for it: what random preconditioning leaves on a modelled drive, and
+//! the order in which a workload visits each place once.
 
+use crate::SplitMix64;
 use serde::{Deserialize, Serialize};
 
 /// A bijection of `0..count` that looks random, and its inverse.
@@ -7,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A Feistel network over the next power of two; what falls outside is sent through again until it is inside, which keeps it a
 /// bijection (Black and Rogaway, "Ciphers with arbitrary finite domains", CT-RSA 2002).
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Permutation {
+pub struct Permutation {
     count: u64,
     low_bits: u32,
     low_mask: u64,
@@ -16,10 +18,15 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    pub(crate) fn new(count: u64, seed: u64) -> Permutation {
+    /// The order of `count` numbers that belongs to a seed.
+    ///
+    /// # Panics
+    /// When `count` is 0.
+    pub fn new(count: u64, seed: u64) -> Permutation {
+        assert!(count > 0, "an order of no numbers was asked for");
         let bits = (64 - count.saturating_sub(1).leading_zeros()).max(2);
         let low_bits = bits / 2;
-        let mut random = testdrive_core::SplitMix64::new(seed);
+        let mut random = SplitMix64::new(seed);
         Permutation {
             count,
             low_bits,
@@ -29,15 +36,15 @@ impl Permutation {
         }
     }
 
-    /// Where `index` goes.
+    /// Where `index`, which is below the count, goes. The walk takes two steps on average: the network is over less than twice the count.
     #[inline]
-    pub(crate) fn forward(&self, index: u64) -> u64 {
+    pub fn forward(&self, index: u64) -> u64 {
         self.walk(index, [0, 1, 2, 3])
     }
 
     /// What goes to `index`.
     #[inline]
-    pub(crate) fn backward(&self, index: u64) -> u64 {
+    pub fn backward(&self, index: u64) -> u64 {
         self.walk(index, [3, 2, 1, 0])
     }
 
@@ -96,5 +103,22 @@ mod tests {
         }
         // Six standard deviations of a binomial with mean 1,000.
         assert!(bins.iter().all(|bin| (bin - 1000).abs() < 190), "{bins:?}");
+    }
+
+    #[test]
+    fn orders_look_random_and_differ_by_seed() {
+        let count = 10_000;
+        let (one, other) = (Permutation::new(count, 1), Permutation::new(count, 2));
+        let same = (0..count).filter(|&place| one.forward(place) == other.forward(place)).count();
+        let in_place = (0..count).filter(|&place| one.forward(place) == place).count();
+        let next = (1..count).filter(|&place| one.forward(place) == one.forward(place - 1) + 1).count();
+        // Each is 1 on average for a random order.
+        assert!(same < 10 && in_place < 10 && next < 10, "{same} {in_place} {next}");
+    }
+
+    #[test]
+    fn a_bound_as_large_as_a_drive_of_blocks_can_be_is_walked_quickly() {
+        let order = Permutation::new((1 << 55) + 1, 9);
+        assert!((0..1000).all(|place| order.forward(place) <= 1 << 55));
     }
 }
