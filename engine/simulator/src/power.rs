@@ -40,7 +40,7 @@ pub(crate) struct Power {
     idle_since_ns: i64,
     /// When the budget is spent for all that was started.
     spent_until_ns: i64,
-    energy_pj: u64,
+    energy_pj: u128,
     series: PowerSeries,
     thermal: Option<Thermal>,
     /// Kept where it was asked for. It belongs to a run and not to the drive's state.
@@ -99,7 +99,7 @@ impl Power {
     }
 
     /// All energy drawn, of what was booked: by being on until the last command came or went, by the NAND for all that it began.
-    pub(crate) fn energy_pj(&self) -> u64 {
+    pub(crate) fn energy_pj(&self) -> u128 {
         self.energy_pj
     }
 
@@ -193,7 +193,7 @@ impl Power {
         if to_ns <= from_ns || power_mw == 0 {
             return;
         }
-        self.energy_pj += (to_ns - from_ns).cast_unsigned() * power_mw;
+        self.energy_pj += u128::from((to_ns - from_ns).cast_unsigned()) * u128::from(power_mw);
         let mut at_ns = from_ns;
         while at_ns < to_ns {
             let index = self.interval_of(at_ns);
@@ -250,8 +250,8 @@ mod tests {
         power.draw(99_000_000, 150, 4_000_000);
         power.rest(400_000_000);
         power.wake(1_000_000_000);
-        let expected = 150 * 6_000_000 + 3000 * 400_000_500 + 1000 * 600_000_000;
-        assert_eq!(power.energy_pj(), expected);
+        let expected: u64 = 150 * 6_000_000 + 3000 * 400_000_500 + 1000 * 600_000_000;
+        assert_eq!(power.energy_pj(), u128::from(expected));
         assert_eq!(power.series().energy_pj.iter().sum::<u64>(), expected);
         let first = 150 * 2_000_000 + 150 * 999_500 + 3000 * 100_000_000;
         assert_eq!(power.series().energy_pj[0], first);
@@ -266,7 +266,7 @@ mod tests {
             power.wake(second * 1_000_000_000);
         }
         assert!(power.series().energy_pj.len() <= INTERVALS_MAX);
-        assert_eq!(power.series().energy_pj.iter().sum::<u64>(), power.energy_pj());
+        assert_eq!(u128::from(power.series().energy_pj.iter().sum::<u64>()), power.energy_pj());
         assert_eq!(power.energy_pj(), 19_999 * 1_000_000_000 * 3000);
     }
 

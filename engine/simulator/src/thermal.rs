@@ -17,7 +17,7 @@ pub(crate) struct Thermal {
     temperature_c: f64,
     throttled: bool,
     stepped_ns: Option<i64>,
-    energy_pj: u64,
+    energy_pj: u128,
 }
 
 impl Thermal {
@@ -48,7 +48,7 @@ impl Thermal {
     /// Goes on to now, with the energy that was drawn in all until then; returns whether it began to be throttled.
     ///
     /// Exact for the mean power since the last step: T goes to ambient + P R as e^(-t / RC).
-    pub(crate) fn step(&mut self, now_ns: i64, energy_pj: u64) -> bool {
+    pub(crate) fn step(&mut self, now_ns: i64, energy_pj: u128) -> bool {
         let drawn_pj = energy_pj - std::mem::replace(&mut self.energy_pj, energy_pj);
         let Some(from_ns) = self.stepped_ns.replace(now_ns).filter(|from_ns| *from_ns < now_ns) else {
             self.energy_pj -= drawn_pj;
@@ -119,7 +119,7 @@ mod tests {
             thermal.step(0, 0);
             while !thermal.step(now_ns, energy_pj) {
                 now_ns += step_ns;
-                energy_pj += power_mw * step_ns.cast_unsigned();
+                energy_pj += u128::from(power_mw * step_ns.cast_unsigned());
             }
             assert!((now_ns as f64 / 1e9 - expected_s).abs() < 0.1, "{now_ns} ns against {expected_s} s");
             // Without power it cools from 70 to 65 degrees, where the throttle lets go and not before.

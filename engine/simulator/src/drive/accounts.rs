@@ -3,6 +3,7 @@
 use super::SimulatedDrive;
 use crate::counts::Counters;
 use crate::log::{DriveEvent, DroppedEvents, EventKind};
+use crate::telemetry::microjoules;
 
 impl SimulatedDrive {
     /// What the drive's parts did so far.
@@ -23,7 +24,7 @@ impl SimulatedDrive {
             overhead_programs: nand.overhead_programs,
             erases: nand.erases,
             pages: self.translation.counters(),
-            energy_uj: self.nand.power.energy_pj() / 1_000_000,
+            energy_uj: microjoules(self.nand.power.energy_pj()),
             trim_owed_ns: self.firmware.owed_ns(),
         }
     }
