@@ -48,6 +48,14 @@ class Seconds:
             return np.where(self.ios > 0, self.sum_ns / self.ios, np.nan)
 
 
+@dataclass(frozen=True)
+class Totals:
+    """A whole phase."""
+
+    ios: int
+    bytes: int
+
+
 class Run:
     """One recording of a method."""
 
@@ -124,6 +132,12 @@ class Run:
         parts["max_ns"] = np.zeros(whole, np.int64)
         np.maximum.at(parts["max_ns"], place, found["max_ns"][chosen][inside].astype(np.int64))
         return Seconds(**parts)
+
+    def totals(self, phase: Phase) -> Totals:
+        """What completed of a phase without an error, what ended after its last whole second too."""
+        found = self._seconds
+        chosen = found["phase"] == phase.index
+        return Totals(int(found["ios"][chosen].sum()), int(found["bytes"][chosen].sum()))
 
     def latencies(self, phase: Phase, *codes: int) -> Distribution:
         """The service times of a phase: exact where every row is kept, else each bucket by its longest."""

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-_STEPS = (1.0, 2.0, 4.0, 5.0, 8.0, 10.0)
+_STEPS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
 def round_above(value: float) -> float:
-    """The smallest of 1, 2, 4, 5, 8, 10 times a power of ten that is at least ``value``; 1 of nothing."""
+    """The smallest of 1, 2, 3, 4, 5, 6, 8, 10 times a power of ten that is not below ``value``; 1 of 0."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,7 @@ def bind(plan: Plan, given: Mapping[str, Any], *, short: bool = False) -> BoundP
     return BoundPlan(
         plan=plan,
         values=values,
-        phases=[_phase(plan, index, phase, values) for index, phase in kept],
+        phases=[made for index, phase in kept for made in _phases(plan, index, phase, values)],
         rules=_rules(plan, values),
     )
 
@@ -105,7 +106,12 @@ def _values(plan: Plan, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _resolved(plan: Plan, location: tuple[int | str, ...], value: Any, values: Mapping[str, Any]) -> Any:
-    """The value itself, or what the parameter that it names has."""
+    """The value itself, or what the parameter that it names has; also within tables and lists."""
+    if isinstance(value, dict):
+        found = {key: _resolved(plan, (*location, key), each, values) for key, each in value.items()}
+        return {key: each for key, each in found.items() if each is not None}
+    if isinstance(value, list):
+        return [_resolved(plan, (*location, at), each, values) for at, each in enumerate(value)]
     if not (isinstance(value, str) and value.startswith("$")):
         return value
     name = value[1:]
@@ -125,8 +131,18 @@ def _holds(plan: Plan, phase: PlanPhase, values: Mapping[str, Any]) -> bool:
     return True
 
 
-def _phase(plan: Plan, index: int, phase: PlanPhase, values: Mapping[str, Any]) -> Phase:
-    keys = {"kind": phase.kind, **(phase.model_extra or {})}
+def _phases(plan: Plan, index: int, phase: PlanPhase, values: Mapping[str, Any]) -> Iterator[Phase]:
+    """The phase, or one for each combination of the values in its ``each``."""
+    for combination in itertools.product(*phase.each.values()):
+        chosen = dict(zip(phase.each, combination, strict=True))
+        keys = {"kind": phase.kind, **(phase.model_extra or {}), **chosen}
+        if isinstance(keys.get("name"), str):
+            for key, value in chosen.items():
+                keys["name"] = keys["name"].replace(f"{{{key}}}", str(value))
+        yield _phase(plan, index, keys, values)
+
+
+def _phase(plan: Plan, index: int, keys: Mapping[str, Any], values: Mapping[str, Any]) -> Phase:
     resolved = {key: _resolved(plan, ("phases", index, key), value, values) for key, value in keys.items()}
     try:
         made: Phase = _PHASE.validate_python(

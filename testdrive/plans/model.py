@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -79,13 +79,15 @@ class PlanPhase(_Part):
     """A phase of the job before its parameters are known: any key of docs/job.md, and a condition.
 
     A value ``"$name"`` stands for the parameter's. ``when`` holds parameters and the values with which the
-    phase is run.
+    phase is run. ``each`` holds keys with a list of values: the phase is run once for each combination, the
+    last key changing fastest, with ``{key}`` in its name standing for the value.
     """
 
     model_config = ConfigDict(extra="allow")
 
     kind: Literal["prepare", "replay", "synthetic"]
     when: dict[str, list[Any]] = Field(default_factory=dict)
+    each: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
 
 
 class Plan(_Part):

@@ -244,3 +244,51 @@ def test_whole_durations_of_any_size_are_exact(number: int, unit: tuple[str, int
 )
 def test_sizes_are_read(text: str, expected_bytes: int) -> None:
     assert size_bytes(text) == expected_bytes
+
+
+def test_each_runs_a_phase_once_for_each_combination(tmp_path: Path) -> None:
+    text = MINIMAL + textwrap.dedent(
+        """
+        [[phases]]
+        kind = "synthetic"
+        name = "mix-{read_share}-{depth}"
+        each = { depth = [1, 4], read_share = [1.0, 0.5] }
+        duration_ns = 1000
+        """
+    )
+    with pytest.raises(UsageError, match=r"mine\.toml:\d+: phases\.2\.depth"):
+        bind(load(plan_file(tmp_path, text.replace("[1, 4]", "[1, 0]"))), {})
+    phases = bind(load(plan_file(tmp_path, text)), {}).phases
+    assert [(phase.name, phase.depth, phase.read_share) for phase in phases[2:]] == [
+        ("mix-1.0-1", 1, 1.0),
+        ("mix-0.5-1", 1, 0.5),
+        ("mix-1.0-4", 4, 1.0),
+        ("mix-0.5-4", 4, 0.5),
+    ]
+
+
+def test_a_parameter_is_found_within_tables_and_lists(tmp_path: Path) -> None:
+    text = MINIMAL + textwrap.dedent(
+        """
+        [[phases]]
+        kind = "synthetic"
+        steady_state = { measure = "iops", rounds_max = "$depth", round_ns = 1000000 }
+        block_bytes = [{ bytes = 4096, share = 0.5 }, { bytes = 8192, share = 0.5 }]
+        """
+    )
+    phase = bind(load(plan_file(tmp_path, text)), {"depth": "12"}).phases[2]
+    assert phase.steady_state is not None
+    assert phase.steady_state.rounds_max == 12
+    assert [one.bytes for one in phase.block_bytes] == [4096, 8192]
+
+
+def test_a_plan_without_a_short_form_says_so(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no short form"):
+        bind(load(plan_file(tmp_path, MINIMAL)), {}, short=True)
+
+
+@pytest.mark.parametrize("name", [name for name in built_in_names() if load(name).short])
+def test_the_short_form_of_a_built_in_plan_makes_a_job(name: str) -> None:
+    plan = load(name)
+    assert set(plan.short) <= set(plan.parameters)
+    assert bind(plan, {}, short=True).phases
