@@ -46,8 +46,16 @@ def draw(figure: Figure) -> Canvas:
             if label not in labels:
                 handles.append(handle)
                 labels.append(label)
+    # Points are drawn too small for a legend.
+    larger = 3 if any(series.style == "points" for series in figure.series) else 1
     canvas.legend(
-        handles, labels, loc="outside lower center", ncols=4, fontsize="small", frameon=False, markerscale=3
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=4,
+        fontsize="small",
+        frameon=False,
+        markerscale=larger,
     )
     return canvas
 
