@@ -10,7 +10,7 @@ import pytest
 from support import run_testdrive
 
 from testdrive.methods.method import all_methods
-from testdrive.methods.runs import Run
+from testdrive.methods.runs import Run, Seconds
 from testdrive.methods.scales import log_range, round_above
 from testdrive.plans import bind, load
 from testdrive.recording import Recording
@@ -26,6 +26,13 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run_testdrive("run", "consistency", *chosen, "--set", "for=10s", "-o", folder)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+def seconds_of(run: Run, name: str) -> Seconds:
+    """The seconds of a phase that the run must have."""
+    phase = run.phase(name)
+    assert phase is not None
+    return run.seconds(phase)
 
 
 def test_several_drives_are_compared_at_once(runs: Path) -> None:
@@ -48,7 +55,7 @@ def test_the_drive_is_full_before_and_a_quarter_is_left_unused_the_second_time(r
 def test_more_spare_area_means_more_writes_in_the_same_time(runs: Path) -> None:
     with Recording.open(runs / "sata.rec") as recording:
         run = Run(subject("sata", "drive", 0, recording, {}))
-        whole, spare = (run.seconds(run.phase(name)) for name in ("writes", "writes-spare"))  # type: ignore[arg-type]
+        whole, spare = (seconds_of(run, name) for name in ("writes", "writes-spare"))
     assert spare.ios[-2:].mean() > 1.2 * whole.ios[-2:].mean()
 
 
@@ -57,7 +64,7 @@ def test_the_table_is_over_the_last_fifth(runs: Path) -> None:
         table = {row["drive"]: row for row in csv.DictReader(file)}
     with Recording.open(runs / "sata.rec") as recording:
         run = Run(subject("sata", "drive", 0, recording, {}))
-        seconds = run.seconds(run.phase("writes"))  # type: ignore[arg-type]
+        seconds = seconds_of(run, "writes")
     settled = seconds.ios[-2:]
     row = table["sata (modelled)"]
     assert row["seconds judged"] == "2"
