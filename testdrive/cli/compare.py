@@ -31,9 +31,9 @@ def compare(
     from testdrive.cli.running import COMPARISON_NAME
     from testdrive.cli.tables import comparison_table
     from testdrive.compare import write_comparison
-    from testdrive.methods import write_method_page
+    from testdrive.methods import has_method, write_method_page
 
-    if original is None and _has_method(recordings[0]):
+    if original is None and has_method(recordings[0]):
         page = write_method_page(recordings, output / COMPARISON_NAME)
         if as_json:
             print_json({"page": str(page)})
@@ -51,11 +51,3 @@ def compare(
     console.print(comparison_table(made.rows))
     console.print(f"page: {made.page}", soft_wrap=True)
     return 0
-
-
-def _has_method(recording: Path) -> bool:
-    """Whether a recording is of a standard test; what is no recording is told by whoever opens it."""
-    from testdrive.manifest import MANIFEST_NAME, read_manifest
-    from testdrive.methods import methods_of
-
-    return (recording / MANIFEST_NAME).is_file() and bool(methods_of(read_manifest(recording)))

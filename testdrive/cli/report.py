@@ -19,14 +19,12 @@ def report(
 ) -> int:
     """Write a recording's page, report.html, with its figures and tables beside it."""
     from testdrive.cli.output import print_json
-    from testdrive.manifest import MANIFEST_NAME, read_manifest
-    from testdrive.methods import methods_of, write_method_page
+    from testdrive.methods import has_method, write_method_page
     from testdrive.report import write_report
     from testdrive.report.single import REPORT_NAME
 
     def page_of(recording: Path) -> Path:
-        # What is no recording is told by whoever opens it.
-        if (recording / MANIFEST_NAME).is_file() and methods_of(read_manifest(recording)):
+        if has_method(recording):
             return write_method_page([recording], recording / REPORT_NAME)
         return write_report(recording)
 

@@ -95,12 +95,11 @@ def _conclude(bound: BoundPlan, results: Sequence[Result], request: Request) -> 
 
 def _compared(recordings: Sequence[Path]) -> Path:
     from testdrive.compare import write_comparison
-    from testdrive.manifest import read_manifest
-    from testdrive.methods import methods_of, write_method_page
+    from testdrive.methods import has_method, write_method_page
 
     note("comparing ...")
     directory = recordings[0].parent / COMPARISON_DIRECTORY
-    if methods_of(read_manifest(recordings[0])):
+    if has_method(recordings[0]):
         return write_method_page(recordings, directory / COMPARISON_NAME)
     return write_comparison(recordings, recordings[0].parent / COMPARISON_DIRECTORY).page
 

@@ -5,6 +5,6 @@ Adding a method is adding a file with a ``METHOD``; a plan names it in its ``fig
 
 from __future__ import annotations
 
-from testdrive.methods.page import methods_of, write_method_page
+from testdrive.methods.page import has_method, write_method_page
 
-__all__ = ["methods_of", "write_method_page"]
+__all__ = ["has_method", "write_method_page"]

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from testdrive.errors import UsageError
-from testdrive.manifest import Manifest
+from testdrive.manifest import MANIFEST_NAME, Manifest, read_manifest
 from testdrive.methods.drawing import Figure, Findings, Table
 from testdrive.methods.images import write_images
 from testdrive.methods.method import Method, all_methods
@@ -29,6 +29,11 @@ def methods_of(manifest: Manifest) -> list[Method]:
     """The methods that the plan of a recording names among its figures; none for other recordings."""
     wanted = manifest.plan.figures if manifest.plan else []
     return [all_methods()[name] for name in wanted if name in all_methods()]
+
+
+def has_method(recording: Path) -> bool:
+    """Whether a path is a recording of a standard test; what is no recording is told by whoever opens it."""
+    return (recording / MANIFEST_NAME).is_file() and bool(methods_of(read_manifest(recording)))
 
 
 def write_method_page(recording_dirs: Sequence[Path], page: Path) -> Path:

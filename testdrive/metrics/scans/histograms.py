@@ -31,8 +31,7 @@ class HistogramScan(Scan):
     def entries(self) -> Any:
         """The histograms of the service times in the measured phases, an Ibis table."""
         entries = self.recording.intervals()
-        measured = [phase.index for phase in self.recording.manifest.measured_phases]
-        return entries.filter((entries.quantity == SERVICE) & entries.phase.isin(measured or [-1]))
+        return entries.filter((entries.quantity == SERVICE) & entries.phase.isin(self._measured()))
 
     @cached_property
     def latency(self) -> Distributions:
@@ -55,7 +54,7 @@ class HistogramScan(Scan):
             )
         )
         rows = self.recording.slowest_rows()
-        lost = rows.filter((rows.latency_ns < 0) & rows.phase.isin(np.unique(self._measured()).tolist()))
+        lost = rows.filter((rows.latency_ns < 0) & rows.phase.isin(self._measured()))
         unanswered = self.execute(
             lost.group_by(code=lost.opcode).aggregate(ios=lost.count(), bytes=lost.length_bytes.sum())
         )
