@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from testdrive.methods.runs import Run
 from testdrive.metrics import summarize
 from testdrive.recording import Recording
 from testdrive.report.subject import subject
+from testdrive.segments import RESPONSE
 
 DRIVE = (
     "sim:consumer-mlc?capacity=1GiB&superblocks=500&fault_stall_at_ns=2500000000&fault_stall_ns=400000000"
@@ -228,3 +230,49 @@ def test_recordings_of_different_tests_are_not_compared(recordings: dict[str, Pa
     )
     with pytest.raises(UsageError, match="different tests"):
         write_method_page([recordings["slowest"], other], tmp_path / "index.html")
+
+
+def test_response_times_of_an_open_loop_that_falls_behind_are_those_of_the_rows(tmp_path: Path) -> None:
+    text = PLAN[: PLAN.index("[[phases]]")] + textwrap.dedent(
+        """
+        [[phases]]
+        kind = "synthetic"
+        name = "arrivals"
+        arrivals = { process = "poisson", rate_iops = 100000 }
+        max_in_flight = 64
+        duration_ns = 1_500_000_000
+        """
+    )
+    (tmp_path / "open.toml").write_text(text)
+    drive = "sim:sata?capacity=1GiB&superblocks=500"
+    for keep in ("rows", "slowest"):
+        run_testdrive_well(
+            "run", tmp_path / "open.toml", "--drive", drive, "--keep", keep, "-o", tmp_path / f"{keep}.rec"
+        )
+    with Recording.open(tmp_path / "rows.rec") as recording:
+        rows = recording.all_rows()
+        start_ns = recording.manifest.phases[0].start_ns
+        response_ns = rows.submit_ns + rows.latency_ns - rows.intended_ns
+        second = (rows.submit_ns + rows.latency_ns - start_ns) // 1_000_000_000
+        expected = recording.execute(
+            rows.group_by(second=second).aggregate(
+                count=rows.count(), sum_ns=response_ns.sum(), max_ns=response_ns.max()
+            )
+        )
+    with Recording.open(tmp_path / "slowest.rec") as recording:
+        entries = recording.intervals()
+        entries = entries.filter(entries.quantity == RESPONSE)
+        second = (entries.start_ns - recording.manifest.phases[0].start_ns) // 1_000_000_000
+        found = recording.execute(
+            entries.group_by(second=second).aggregate(
+                count=entries["count"].sum(), sum_ns=entries.sum_ns.sum(), max_ns=entries.max_ns.max()
+            )
+        )
+    assert len(expected["second"]) >= 2
+    for arrays in (expected, found):
+        order = np.argsort(arrays["second"])
+        for key in arrays:
+            arrays[key] = arrays[key][order].astype(np.int64)
+    assert expected["max_ns"].max() > 100_000_000
+    for key, values in expected.items():
+        np.testing.assert_array_equal(found[key], values)
