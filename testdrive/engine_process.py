@@ -25,7 +25,7 @@ from testdrive.errors import (
     TestdriveError,
     UsageError,
 )
-from testdrive.events import RUN_EVENTS, Event, Failed, Finished, parse
+from testdrive.events import RUN_EVENTS, Event, Failed, Finished, Stopping, parse
 
 BINARY_NAME = "testdrive-engine"
 ENVIRONMENT_VARIABLE = "TESTDRIVE_ENGINE"
@@ -116,10 +116,15 @@ def converse(
     with _stopped_at_the_end(process), _signals_passed_to(process) as passed_on:
         # Only from here on can anything happen to the drive: an engine without its job does nothing.
         _hand_over(process, request)
+        told_to_stop = False
         for event in _events(process, kinds, said):
             if isinstance(event, Finished | Failed):
                 last = event
             if on_event is not None:
+                if passed_on and not told_to_stop and last is None:
+                    # Not from the handler of the signal, which may interrupt the display at any place.
+                    on_event(Stopping())
+                    told_to_stop = True
                 on_event(event)
         status = _wait(process) if last is not None else process.wait()
     if not data_on_stdout:

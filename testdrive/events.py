@@ -7,6 +7,7 @@ shows.
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,10 +19,12 @@ class _Event(BaseModel):
 
 
 class PhaseTitle(_Event):
-    """A phase that the run will have."""
+    """A phase that the run will have. What is planned is None where only its end will tell."""
 
     name: str
     kind: str
+    planned_ios: int | None = None
+    planned_ns: int | None = None
 
 
 class Started(_Event):
@@ -31,6 +34,8 @@ class Started(_Event):
     output: Path | None = None
     drive: dict[str, Any] | None = None
     phases: list[PhaseTitle] = Field(default_factory=list)
+    #: Phases of the plan that an earlier run of it had completed.
+    phases_before: int = 0
 
 
 class PhaseBegun(_Event):
@@ -53,6 +58,10 @@ class SteadyProgress(_Event):
     value: float | None = None
     fit: dict[str, float] | None = None
     achieved: bool = False
+    window: int | None = None
+    round_ns: int | None = None
+    range_share_max: float | None = None
+    slope_share_max: float | None = None
 
 
 class Progress(_Event):
@@ -190,11 +199,16 @@ class Failed(_Event):
     exit_status: int
 
 
+@dataclass(frozen=True)
+class Stopping:
+    """A signal was passed on to the engine, which waits for what is in flight. It is of our own making."""
+
+
 RunEvent = Started | PhaseBegun | Progress | Warned | Finished | Failed
 ImportEvent = Started | ImportProgress | Warned | Imported | Failed
 ExportEvent = ExportProgress | Warned | Exported | Failed
 CaptureEvent = Started | CaptureProgress | Warned | Captured | Failed
-Event = RunEvent | ImportProgress | ExportProgress | CaptureProgress
+Event = RunEvent | ImportProgress | ExportProgress | CaptureProgress | Stopping
 
 RUN_EVENTS: TypeAdapter[RunEvent] = TypeAdapter(Annotated[RunEvent, Field(discriminator="event")])
 IMPORT_EVENTS: TypeAdapter[ImportEvent] = TypeAdapter(Annotated[ImportEvent, Field(discriminator="event")])

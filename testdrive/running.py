@@ -65,15 +65,20 @@ class Result:
 def run_on(bound: BoundPlan, targets: Sequence[Target], options: RunOptions, show: Show) -> list[Result]:
     """Run the plan on each drive in turn. A drive that fails does not stop the next; a signal does."""
     results = []
-    for target in targets:
-        result = run_one(bound, target, options, show)
+    for number, target in enumerate(targets, start=1):
+        title = target.uri.partition("?")[0]
+        if len(targets) > 1:
+            title = f"{title} (drive {number} of {len(targets)})"
+        result = run_one(bound, target, options, show, title)
         results.append(result)
         if isinstance(result.error, Interrupted):
             break
     return results
 
 
-def run_one(bound: BoundPlan, target: Target, options: RunOptions, show: Show) -> Result:
+def run_one(
+    bound: BoundPlan, target: Target, options: RunOptions, show: Show, title: str | None = None
+) -> Result:
     """Run the plan on one drive, then read what was recorded, also of a run that failed."""
     job = Job(
         drive=DriveRequest(uri=target.uri, erase=target.erase, erase_signatures=options.erase_signatures),
@@ -88,7 +93,7 @@ def run_one(bound: BoundPlan, target: Target, options: RunOptions, show: Show) -
     result = Result(target)
     target.recording.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with show(target.uri.partition("?")[0]) as display:
+        with show(title or target.uri.partition("?")[0]) as display:
             run_job(job, display)
         result.saved_state = options.save_state
     except TestdriveError as error:

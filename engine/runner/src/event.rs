@@ -18,7 +18,7 @@ pub enum Event {
         /// The drive.
         drive: DriveIdentity,
         /// The phases to come.
-        phases: Vec<PhaseName>,
+        phases: Vec<PlannedPhase>,
     },
     /// A phase begins.
     Phase {
@@ -69,6 +69,18 @@ pub struct PhaseName {
     pub name: String,
     /// `prepare`, `replay` or `synthetic`.
     pub kind: &'static str,
+}
+
+/// A phase to come.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlannedPhase {
+    /// What it is.
+    #[serde(flatten)]
+    pub phase: PhaseName,
+    /// I/Os to come, where they are known.
+    pub planned_ios: Option<u64>,
+    /// Time to come, where it is known.
+    pub planned_ns: Option<i64>,
 }
 
 impl PhaseName {

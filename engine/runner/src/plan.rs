@@ -1,5 +1,6 @@
 //! What a phase of the job comes to on a given target: submitters, depth, pacing, sizes, and how much there is to do.
 
+use crate::event::{PhaseName, PlannedPhase};
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
 use crate::job_generated::{PrepareMethod, SteadyStateJob};
 use crate::orders::Pacing;
@@ -146,6 +147,15 @@ impl PhasePlan<'_> {
                 whole.then(|| ios.saturating_mul(u64::from(job.loops.unwrap_or(1))))
             }
             _ => None,
+        }
+    }
+
+    /// The phase as it is announced before the run.
+    pub fn announced(&self, drive: &DriveIdentity) -> PlannedPhase {
+        PlannedPhase {
+            phase: PhaseName::of(self.job),
+            planned_ios: self.planned_ios(drive),
+            planned_ns: self.planned_ns(),
         }
     }
 

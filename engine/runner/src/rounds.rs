@@ -62,6 +62,14 @@ pub struct SteadyProgress {
     pub fit: Option<Fit>,
     /// Whether that window is steady.
     pub achieved: bool,
+    /// Rounds that are judged together.
+    pub window: u32,
+    /// How long a round is.
+    pub round_ns: i64,
+    /// What the window's range may be of its mean.
+    pub range_share_max: f64,
+    /// What its line may climb or fall by.
+    pub slope_share_max: f64,
 }
 
 /// The rounds of a phase, which its submitters share.
@@ -134,11 +142,22 @@ impl Rounds {
 
     /// Where it stands; `None` before the end of the first round.
     pub fn progress(&self) -> Option<SteadyProgress> {
-        let SteadyStateJob { measure, rounds_max, .. } = self.job;
+        let SteadyStateJob { measure, rounds_max, window, round_ns, range_share, slope_share } = self.job;
         let state = self.state();
         let value = state.done.last()?.value(measure);
         let (rounds, fit, achieved) = (state.done.len(), state.fit, state.achieved);
-        Some(SteadyProgress { measure, rounds, rounds_max, value, fit, achieved })
+        Some(SteadyProgress {
+            measure,
+            rounds,
+            rounds_max,
+            value,
+            fit,
+            achieved,
+            window,
+            round_ns,
+            range_share_max: range_share,
+            slope_share_max: slope_share,
+        })
     }
 
     /// Whether a steady state was found.

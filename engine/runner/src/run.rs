@@ -2,7 +2,7 @@
 
 use crate::book::{Book, DriveAccount};
 use crate::error::RunError;
-use crate::event::{Event, PhaseName};
+use crate::event::Event;
 use crate::inputs::{check_fit, open_sources, open_target};
 use crate::job::{Job, Keep};
 use crate::orders::Shared;
@@ -89,7 +89,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     // Up to here the job could be refused, and the file that was made for it would go again.
     target.keep_file();
     let output = job.output.display().to_string();
-    let phases = job.phases.iter().map(PhaseName::of).collect();
+    let phases = plans.iter().map(|plan| plan.announced(target.identity())).collect();
     tell(Event::Started { output, drive: target.identity().clone(), phases });
     let mut shared = Shared::default();
     if let Some(writer) = &writer {

@@ -1,0 +1,103 @@
+"""Progress for logs: lines with the time, the drive and the phase, few enough for a run of days."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from types import TracebackType
+
+from rich.console import Console
+
+from testdrive.events import (
+    CaptureProgress,
+    Event,
+    ExportProgress,
+    Failed,
+    Finished,
+    ImportProgress,
+    PhaseBegun,
+    Progress,
+    Started,
+    Stopping,
+    Warned,
+)
+from testdrive.progress import words
+from testdrive.progress.position import Position
+
+#: How often a log gets a line, by how long the phase has lasted: (from that time on, seconds between lines).
+INTERVALS_S = ((3600.0, 60.0), (300.0, 20.0), (0.0, 5.0))
+
+
+class LineDisplay:
+    """A line when a phase begins and ends, one every few seconds between, and one at the end."""
+
+    def __init__(
+        self,
+        console: Console,
+        title: str,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
+        self._console = console
+        self._title = title
+        self._clock = clock
+        self._now = now
+        self._position = Position(clock)
+        self._printed_s = clock()
+
+    def __enter__(self) -> LineDisplay:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def __call__(self, event: Event) -> None:
+        """Show one event."""
+        position = self._position
+        ended = position.take(event)
+        if ended is not None:
+            self._print(f"ended: {ended}")
+        if isinstance(event, PhaseBegun):
+            self._print(f"phase {position.ordinal} {position.phase}  begins")
+        elif isinstance(event, Warned):
+            self._print(f"warning: {event.code}: {words.warning(event)}")
+        elif isinstance(event, Progress | ImportProgress | ExportProgress | CaptureProgress):
+            if self._clock() - self._printed_s >= self._interval_s():
+                self._print("  ".join(self._parts()))
+        elif isinstance(event, Stopping):
+            self._print("stopping: what is in flight is waited for")
+        elif isinstance(event, Finished):
+            last = position.phase_end()
+            if last is not None:
+                self._print(f"ended: {last}")
+            self._print(event.status)
+        else:
+            # `started` says nothing that the first phase does not, and an error is told by whoever catches
+            # it.
+            assert isinstance(event, Started | Failed)
+
+    def _parts(self) -> list[str]:
+        position = self._position
+        phase = f"phase {position.ordinal} {position.phase}" if position.ordinal else position.phase
+        left, plan = position.left, position.left_of_plan
+        parts = [
+            phase,
+            words.percent(position.share),
+            f"{words.clock(position.elapsed_s)} so far" if left is None else str(left),
+            f"plan {plan}" if plan is not None else "",
+            position.figures,
+            f"steady state: {words.steady(position.steady)}" if position.steady else "",
+        ]
+        return [part for part in parts if part]
+
+    def _interval_s(self) -> float:
+        elapsed_s = self._position.elapsed_s
+        return next(interval_s for from_s, interval_s in INTERVALS_S if elapsed_s >= from_s)
+
+    def _print(self, text: str) -> None:
+        self._printed_s = self._clock()
+        stamp = f"{self._now():%Y-%m-%dT%H:%M:%SZ}"
+        self._console.print(f"{stamp} {self._title}: {text}", soft_wrap=True, markup=False, highlight=False)
