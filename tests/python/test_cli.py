@@ -157,7 +157,7 @@ def test_replay_prints_data_alone_on_standard_output(
     (result,) = json.loads(out)["results"]
     assert (result["recording"], result["status"], result["error"]) == ("a.rec", "complete", None)
     assert result["metrics"]["baseline_latency_ns"] == 90_000
-    assert "null:: replay begins" in err
+    assert "null:: phase 1 replay  begins" in err
     assert Path("a.rec/summary.json").is_file()
 
 
