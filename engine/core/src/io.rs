@@ -149,7 +149,7 @@ pub struct Completion {
     pub slot: u32,
     /// When, on the drive's clock.
     pub complete_ns: i64,
-    /// 0, or a positive errno or NVMe status. A short transfer is `EIO`.
+    /// 0, a positive errno, or an NVMe status with bit 16 set (`testdrive_nvme::Status::recorded`). A short transfer is `EIO`.
     pub status: i32,
 }
 
@@ -168,7 +168,7 @@ pub struct IoRecord {
     pub length_bytes: i64,
     /// Submitting CPU or worker; -1 where the source does not tell.
     pub stream: i32,
-    /// 0, or a positive errno or NVMe status.
+    /// 0, a positive errno, or an NVMe status with bit 16 set.
     pub status: i32,
     /// Index into the manifest's phases.
     pub phase: u16,
