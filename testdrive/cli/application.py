@@ -12,6 +12,7 @@ from testdrive.cli import (
     capturing,
     compare,
     demo,
+    doctor,
     drives,
     exporting,
     importing,
@@ -42,6 +43,7 @@ app = typer.Typer(
 COMMANDS: dict[str, Callable[..., int]] = {
     "demo": demo.demo,
     "drives": drives.drives,
+    "doctor": doctor.doctor,
     "capture": capturing.capture,
     "import": importing.import_,
     "inspect": inspecting.inspect,
