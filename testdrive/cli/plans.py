@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from testdrive.cli import options as shared
+from testdrive.errors import UsageError
 
 
 def plans(
@@ -14,12 +15,22 @@ def plans(
         str | None,
         typer.Argument(metavar="NAME", help="Print this plan as TOML, to copy and edit.", show_default=False),
     ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Print the JSON schema of plans, for editors, instead.")
+    ] = False,
     as_json: shared.AsJson = False,
 ) -> int:
     """List the built-in plans, or print one."""
     from testdrive.cli.output import print_json, stdout_console
     from testdrive.plans import built_in_names, load, read_text
 
+    if schema:
+        from testdrive.plans.schema import plan_schema
+
+        if name is not None:
+            raise UsageError(f"--schema is of all plans; leave {name} away")
+        print_json(plan_schema())
+        return 0
     if name is not None:
         if as_json:
             print_json(load(name).model_dump(mode="json"))

@@ -27,6 +27,15 @@ class Parameter(_Part):
     and rule that refers to it is left out.
     """
 
+    # As the validator below has it, for the schema.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "if": {"properties": {"type": {"const": "choice"}}},
+            "then": {"required": ["choices"], "properties": {"choices": {"minItems": 1}}},
+            "else": {"properties": {"choices": {"maxItems": 0}}},
+        }
+    )
+
     type: ParameterType
     help: str
     default: Any = None
@@ -51,6 +60,15 @@ class Rule(_Part):
     ``metric`` and ``code`` are keys of the summary, nested ones with dots. Where the metric is absent, its
     ``code`` says why, and the rule holds if that is one of ``holds_without``.
     """
+
+    # As the validator below has it, for the schema.
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": [limit]} for limit in ("at_most", "at_least", "equals")],
+            "if": {"required": ["holds_without"], "properties": {"holds_without": {"minItems": 1}}},
+            "then": {"required": ["code"]},
+        }
+    )
 
     metric: str
     at_most: Any = None
