@@ -45,6 +45,7 @@ class PhaseBegun(_Event):
     index: int
     name: str
     kind: str
+    start_ns: int | None = None
     planned_ios: int | None = None
     planned_ns: int | None = None
 

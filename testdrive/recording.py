@@ -9,6 +9,7 @@ What other parts call::
         recording.connect()           # the Ibis DuckDB backend, bounded in memory
         recording.execute(expression) # an Ibis expression to a dict of numpy arrays
         recording.telemetry()         # what the drive measured of itself, by sensor
+        recording.meters()            # what each meter beside the run showed
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ import ibis
 from numpy.typing import NDArray
 
 from testdrive.errors import RecordingError, UsageError
-from testdrive.manifest import Manifest, read_manifest
+from testdrive.manifest import Manifest, Warning_, read_manifest
+from testdrive.power.files import read_warnings
+from testdrive.power.recorded import Metered, read_meters
 from testdrive.recovery import has_crashed, keep_whole_segments, recover
 from testdrive.segments import COLUMNS, FOLDERS, Segment, checked_segments, first_line, means_damage
 from testdrive.telemetry import Series, read_telemetry
@@ -83,6 +86,7 @@ class Recording:
         self._backend: Any = None
         self._tables: dict[str, Any] = {}
         self._scratch: weakref.finalize[Any, Any] | None = None
+        self._meters: list[Metered] | None = None
 
     @classmethod
     def open(cls, path: Path | str, *, memory_limit: str = "600MB", threads: int | None = None) -> Recording:
@@ -125,6 +129,8 @@ class Recording:
                     recording.kept_segments[folder] = checked_segments(directory, recording.connect(), folder)
             if crashed:
                 recover(recording)
+            # The engine, which writes the manifest, knows nothing of meters: theirs stand beside it.
+            manifest.warnings += [Warning_(**each) for each in read_warnings(directory)]
         except BaseException:
             recording.close()
             raise
@@ -254,6 +260,18 @@ class Recording:
             If the file is damaged.
         """
         return read_telemetry(self.path, self.manifest)
+
+    def meters(self) -> list[Metered]:
+        """What each meter showed that was read beside the run, or attached afterwards; read once.
+
+        Raises
+        ------
+        RecordingError
+            If a file of meters is damaged.
+        """
+        if self._meters is None:
+            self._meters = read_meters(self.path)
+        return self._meters
 
     def execute(self, expression: Any) -> Arrays:
         """Run an Ibis table expression and return its columns as numpy arrays, for results that are small.

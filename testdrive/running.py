@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any, Literal
 
 from testdrive.engine import run_job
 from testdrive.errors import Interrupted, TestdriveError
+from testdrive.events import Event
 from testdrive.job import DriveRequest, Job, Keep
 from testdrive.plans import BoundPlan, Verdict, judge
 from testdrive.plans.judgement import metric_at
+from testdrive.power import Sampler
 from testdrive.progress import Display
 
 #: Makes the display for a drive, of which it gets the URI without its options.
@@ -20,22 +23,27 @@ Show = Callable[[str], Display]
 
 @dataclass(frozen=True)
 class Target:
-    """One drive of a run: where it is, the consent to write to it, and its recording."""
+    """One drive of a run: where it is, the consent to write to it, its recording, and meters beside it."""
 
     uri: str
     erase: str | None
     recording: Path
+    sampler: Sampler | None = None
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a run is carried out, whatever its plan. None leaves it to the engine."""
+    """How a run is carried out, whatever its plan. None leaves it to the engine.
+
+    Before a run beside which a meter of the drive is read, ``idle_ns`` pass with nothing issued.
+    """
 
     erase_signatures: bool = False
     io_timeout_s: float | None = None
     on_error: Literal["stop", "continue"] | None = None
     save_state: Path | None = None
     keep: Keep | None = None
+    idle_ns: int = 0
 
 
 @dataclass
@@ -94,13 +102,33 @@ def run_one(
     target.recording.parent.mkdir(parents=True, exist_ok=True)
     try:
         with show(title or target.uri.partition("?")[0]) as display:
-            run_job(job, display)
+            _run_beside_meters(job, target.sampler, options.idle_ns, display)
         result.saved_state = options.save_state
     except TestdriveError as error:
         result.error = error
     if target.recording.exists():
         _read(bound, result)
     return result
+
+
+def _run_beside_meters(job: Job, sampler: Sampler | None, idle_ns: int, display: Display) -> None:
+    if sampler is None:
+        run_job(job, display)
+        return
+
+    def follow(event: Event) -> None:
+        for news in sampler.follow(event):
+            display(news)
+        display(event)
+
+    try:
+        with sampler:
+            if sampler.has_drive_meter:
+                time.sleep(idle_ns / 1e9)
+            run_job(job, follow)
+    finally:
+        for news in sampler.news():
+            display(news)
 
 
 def _read(bound: BoundPlan, result: Result) -> None:

@@ -18,6 +18,7 @@ from testdrive.cli import (
     importing,
     inspecting,
     plans,
+    power,
     replay,
     report,
     run,
@@ -56,6 +57,7 @@ COMMANDS: dict[str, Callable[..., int]] = {
 }
 for name, command in COMMANDS.items():
     app.command(name, epilog=EXIT_STATUSES)(command)
+app.add_typer(power.app, name="power", epilog=EXIT_STATUSES)
 
 
 def _show_version(wanted: bool) -> None:

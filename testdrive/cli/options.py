@@ -64,6 +64,26 @@ SaveState = Annotated[
         show_default=False,
     ),
 ]
+Power = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--power",
+        metavar="METER",
+        help="Read a meter beside the run: hwmon:NAME[:CHANNEL], rapl; `testdrive power list` shows them."
+        " Repeatable.",
+        show_default=False,
+    ),
+]
+PowerIdle = Annotated[
+    str | None,
+    typer.Option(
+        "--power-idle",
+        metavar="DURATION",
+        help="With a meter of the drive: so long nothing is issued before the run, for idle power."
+        "  [default: 5s]",
+        show_default=False,
+    ),
+]
 CompareAfterwards = Annotated[
     bool,
     typer.Option(

@@ -116,6 +116,8 @@ def replay(
     io_timeout: shared.IoTimeout = None,
     on_error: shared.OnError = shared.OnErrorChoice.stop,
     save_state: shared.SaveState = None,
+    power: shared.Power = None,
+    power_idle: shared.PowerIdle = None,
     compare: shared.CompareAfterwards = True,
     as_json: shared.AsJson = False,
 ) -> int:
@@ -155,6 +157,8 @@ def replay(
         keep_on=on_error is shared.OnErrorChoice.continue_,
         save_state=save_state,
         compare=compare,
+        power=power or [],
+        power_idle=power_idle,
         as_json=as_json,
     )
     return running.carry_out(bound, request)

@@ -41,6 +41,8 @@ def run(
     io_timeout: shared.IoTimeout = None,
     on_error: shared.OnError = shared.OnErrorChoice.stop,
     save_state: shared.SaveState = None,
+    power: shared.Power = None,
+    power_idle: shared.PowerIdle = None,
     compare: shared.CompareAfterwards = True,
     as_json: shared.AsJson = False,
 ) -> int:
@@ -58,6 +60,8 @@ def run(
         keep_on=on_error is shared.OnErrorChoice.continue_,
         save_state=save_state,
         compare=compare,
+        power=power or [],
+        power_idle=power_idle,
         keep=None if keep is None else keep.value,
         as_json=as_json,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testdrive.cli.consent import consents
+from testdrive.cli.metering import IDLE_DEFAULT_NS, beside_meters
 from testdrive.cli.naming import RECORDING_SUFFIX, distinct_names, drive_name, free_path, new_recording
 from testdrive.cli.output import note, print_json, show_on_stderr, stdout_console
 from testdrive.errors import UsageError
@@ -34,6 +35,8 @@ class Request:
     compare: bool
     as_json: bool
     keep: Keep | None = None
+    power: Sequence[str] = ()
+    power_idle: str | None = None
 
 
 def carry_out(bound: BoundPlan, request: Request) -> int:
@@ -50,10 +53,11 @@ def carry_out(bound: BoundPlan, request: Request) -> int:
         on_error="continue" if request.keep_on else "stop",
         save_state=request.save_state,
         keep=request.keep,
+        idle_ns=IDLE_DEFAULT_NS if request.power_idle is None else duration_ns(request.power_idle),
     )
     if request.save_state is not None and len(request.drives) > 1:
         raise UsageError(f"--save-state {request.save_state} is of one drive; give one --drive")
-    targets = _targets(bound, request)
+    targets = beside_meters(_targets(bound, request), request.power)
     results = run_on(bound, targets, options, show_on_stderr)
     return _conclude(bound, results, request)
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from testdrive.manifest import Phase
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
 from testdrive.methods.method import Method
 from testdrive.methods.runs import Run
@@ -69,18 +68,10 @@ def _points(run: Run) -> list[_Point]:
                 iops=totals.ios / length_s,
                 bytes_per_s=totals.bytes / length_s,
                 mean_latency_ns=latencies.sum / latencies.n if latencies.n else math.nan,
-                power_w=_power_w(phase, length_s),
+                power_w=run.power_w(phase),
             )
         )
     return found
-
-
-def _power_w(phase: Phase, length_s: float) -> float:
-    """The mean power of a phase by the drive's own ledger; NaN where it keeps none."""
-    around = phase.drive_counters
-    if around is None or around.before.energy_uj is None or around.after.energy_uj is None:
-        return math.nan
-    return (around.after.energy_uj - around.before.energy_uj) / 1e6 / length_s
 
 
 _MIX = Axis("share of reads (%), writes are the rest", low=100.0, high=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from testdrive.manifest import Phase
 from testdrive.metrics.scans import Distribution
+from testdrive.power import Power, power_of
 from testdrive.recording import Arrays, Recording
 from testdrive.report.subject import Subject
 from testdrive.segments import SERVICE
@@ -138,6 +140,16 @@ class Run:
         found = self._seconds
         chosen = found["phase"] == phase.index
         return Totals(int(found["ios"][chosen].sum()), int(found["bytes"][chosen].sum()))
+
+    @cached_property
+    def power(self) -> Power | None:
+        """The power of its drive, from whichever source; None where nothing measured it."""
+        return power_of(self.recording)
+
+    def power_w(self, phase: Phase) -> float:
+        """The mean power of a phase; NaN where it was not measured."""
+        mean_w = self.power.of_phase(phase).mean_w if self.power else None
+        return math.nan if mean_w is None else mean_w
 
     def latencies(self, phase: Phase, *codes: int) -> Distribution:
         """The service times of a phase: exact where every row is kept, else each bucket by its longest."""

@@ -23,6 +23,10 @@ TOO_SHORT = "too_short"
 #: The code of a value that is not computed for so long a recording, because it would not fit in memory.
 TOO_LONG = "too_long"
 
+#: The code of a power that nothing measured.
+NOT_MEASURED = "not_measured"
+#: The code of a power of which too little was measured.
+PARTLY_MEASURED = "partly_measured"
 #: The code of a value that needs every row, of a recording that keeps histograms and the slowest I/Os.
 ROWS_NOT_KEPT = "rows_not_kept"
 

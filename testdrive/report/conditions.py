@@ -9,6 +9,7 @@ from testdrive.report import html, units, words
 from testdrive.report.html import Markup, Node
 from testdrive.report.losses import is_loss
 from testdrive.report.plots import badge
+from testdrive.report.power_tables import power_statement
 from testdrive.report.subject import Subject
 
 #: The most items of a list that are shown: a trace may have a file for each of many CPUs.
@@ -113,6 +114,7 @@ def _facts(subject: Subject) -> list[tuple[str, Node]]:
         ("Clock", manifest.clock.source),
         ("Tool", f"{manifest.tool.name} {manifest.tool.version}, {manifest.tool.build} build"),
         ("Source", _listing(manifest.source or {})),
+        ("Power", power_statement(subject)),
     ]
     if manifest.kind == "run":
         pairs += [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from testdrive.report import html, units
 from testdrive.report.html import Markup
+from testdrive.report.power_tables import power_tables
 from testdrive.report.subject import Subject
 from testdrive.report.view import View, Views
 
@@ -125,7 +126,7 @@ def percentiles_section(views: Views) -> Markup:
 
 
 def power_section(views: Views) -> Markup | None:
-    """Return power and temperature of each drive that measures itself, or None where none does."""
+    """Return power and temperature of each drive whose power was measured, or None where none was."""
     if not views.powers:
         return None
     return html.section(
@@ -133,9 +134,10 @@ def power_section(views: Views) -> Markup | None:
         "Power and temperature",
         html.tag(
             "p",
-            "Mean power in steps of a second or more, by the ledger of energy that a modelled drive keeps, "
-            "and the temperature at the end of each step where its model has heat.",
+            "Mean power in steps of a second or more, by the source that the table names, "
+            "and the temperature at the end of each step where the source tells it.",
         ),
+        *power_tables([view.subject for view in views.views]),
         *(
             html.tag(
                 "figure",
@@ -143,7 +145,9 @@ def power_section(views: Views) -> Markup | None:
                 _plot("power", subject, f"Power and temperature against time, {subject.label}", ""),
                 html.tag(
                     "figcaption",
-                    f"{lines.energy_j:,.1f} J in the measured phases, {lines.mean_w:.2f} W on average"
+                    f"{lines.energy_j:,.1f} J in the measured phases"
+                    + (", as far as they were measured" if lines.has_gaps else "")
+                    + f", {lines.mean_w:.2f} W on average"
                     + (" (modelled)." if subject.modelled else "."),
                 ),
             )

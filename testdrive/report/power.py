@@ -1,15 +1,17 @@
-"""Power and temperature against time, of drives that measure themselves: steps, drawn and written out."""
+"""Power and temperature against time, of drives whose power was measured: steps, drawn and written out."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from testdrive.power import Power, power_of
 from testdrive.recording import Recording
 from testdrive.report import palette
 from testdrive.report.subject import Subject
@@ -18,13 +20,17 @@ from testdrive.report.subject import Subject
 STEPS_MAX = 1200
 #: A last step that is shorter is drawn with the one before: its mean over next to no time says nothing.
 SLIVER_NS = 100_000_000
+#: Steps of what a meter showed are no shorter, and have no mean with less of them measured.
+STEP_MIN_NS = 1_000_000_000
+STEP_COVERED_MIN = 0.5
 
 
 @dataclass(frozen=True)
 class PowerLines:
     """What a drive drew in each step of the measured phases, and how warm it was at the step's end.
 
-    ``temperature_mc`` is None where the drive does not tell. Times are as in :meth:`Recording.table`.
+    ``power_mw`` is NaN where nobody measured, and ``temperature_mc`` None where nobody tells. Times are as in
+    :meth:`Recording.table`.
     """
 
     start_ns: NDArray[np.int64]
@@ -34,13 +40,19 @@ class PowerLines:
 
     @property
     def energy_j(self) -> float:
-        """Drawn in all steps."""
-        return float(np.sum(self.power_mw * (self.end_ns - self.start_ns))) / 1e12
+        """Drawn in all steps that were measured."""
+        return float(np.nansum(self.power_mw * (self.end_ns - self.start_ns))) / 1e12
 
     @property
     def mean_w(self) -> float:
-        """Mean power over all steps."""
-        return self.energy_j / (float(np.sum(self.end_ns - self.start_ns)) / 1e9)
+        """Mean power over all steps that were measured."""
+        measured = np.isfinite(self.power_mw)
+        return self.energy_j / (float(np.sum((self.end_ns - self.start_ns)[measured])) / 1e9)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether a step was not measured."""
+        return not bool(np.isfinite(self.power_mw).all())
 
     def payload(self) -> dict[str, Any]:
         """As the page's script reads it."""
@@ -53,13 +65,47 @@ class PowerLines:
 
 
 def power_lines(recording: Recording) -> PowerLines | None:
-    """Return what a recording's drive drew in its measured phases; None where it did not measure it.
+    """Return what a recording's drive drew in its measured phases; None where nothing measured it.
 
     Raises
     ------
     RecordingError
         If the recording's telemetry is damaged.
     """
+    power = power_of(recording)
+    if power is not None and not power.is_ledger:
+        return _by_meter(recording, power)
+    return _by_ledger(recording)
+
+
+def _by_meter(recording: Recording, power: Power) -> PowerLines | None:
+    """Steps of a second or more; one of which less than half was measured has no mean."""
+    spans = recording.measured_spans()
+    whole_ns = sum(span.end_ns - span.start_ns for span in spans)
+    step_ns = max(STEP_MIN_NS, -(-whole_ns // STEPS_MAX))
+    starts, ends, drawn, warm = [], [], [], []
+    readings = power.temperature
+    for span in spans:
+        edges = np.arange(span.start_ns, span.end_ns, step_ns)
+        if len(edges) > 1 and span.end_ns - edges[-1] < SLIVER_NS:
+            edges = edges[:-1]
+        edges = np.append(edges, span.end_ns)
+        for low, high in pairwise(edges):
+            stretch = power.pieces.over(int(low), int(high))
+            known = stretch.covered_share >= STEP_COVERED_MIN
+            drawn.append((stretch.mean_w or 0.0) * 1e3 if known else np.nan)
+        starts.append(edges[:-1] - span.shift_ns)
+        ends.append(edges[1:] - span.shift_ns)
+        if readings is not None:
+            warm.append(np.interp(edges[1:], readings[0], readings[1]))
+    power_mw = np.array(drawn)
+    if not np.isfinite(power_mw).any():
+        return None
+    temperature = np.concatenate(warm) if warm else None
+    return PowerLines(np.concatenate(starts), np.concatenate(ends), power_mw, temperature)
+
+
+def _by_ledger(recording: Recording) -> PowerLines | None:
     sensors = recording.telemetry()
     energy, power, warm = (sensors.get(name) for name in ("energy", "power", "temperature"))
     if energy is None or power is None or (energy.unit, power.unit) != ("uJ", "mW"):
@@ -111,7 +157,7 @@ def draw_power(figure: Figure, shown: list[tuple[Subject, PowerLines]]) -> None:
     for panel, (subject, lines) in zip(panels, shown, strict=True):
         edges = np.append(lines.start_ns, lines.end_ns[-1]) / 1e9
         panel.stairs(lines.power_mw / 1e3, edges, color=palette.OPCODES["write"].light, baseline=None)
-        panel.set_ylim(0, max(float(lines.power_mw.max()) / 1e3 * 1.1, 1e-3))
+        panel.set_ylim(0, max(float(np.nanmax(lines.power_mw)) / 1e3 * 1.1, 1e-3))
         panel.set_ylabel("power (W)")
         panel.set_title(subject.label.replace("$", r"\$"), loc="left")
         if lines.temperature_mc is not None:
@@ -134,6 +180,6 @@ def power_rows(shown: list[tuple[Subject, PowerLines]]) -> Iterable[list[Any]]:
                 subject.name,
                 int(lines.start_ns[at]),
                 int(lines.end_ns[at]),
-                f"{power_mw:.3f}",
+                "" if np.isnan(power_mw) else f"{power_mw:.3f}",
                 warm,
             ]

@@ -36,6 +36,8 @@ CODES = {
     "no_latency": "no latency above 0",
     "not_counted": "the drive does not tell",
     "no_writes": "nothing was written",
+    "not_measured": "not measured",
+    "partly_measured": "measured in part only",
 }
 #: What a drive can be busy with (docs/recording-format.md).
 EVENTS = {

@@ -153,7 +153,12 @@ def measured(
         start_ns, end_ns = round(start_s * S), round(end_s * S)
         spans.append(Span(index, start_ns, end_ns, start_ns - laid_ns))
         laid_ns += end_ns - start_ns
-    recording: Any = SimpleNamespace(telemetry=lambda: sensors, measured_spans=lambda: spans)
+    recording: Any = SimpleNamespace(
+        telemetry=lambda: sensors,
+        measured_spans=lambda: spans,
+        meters=list,
+        manifest=SimpleNamespace(phases=[], drive=None),
+    )
     return power_lines(recording)
 
 

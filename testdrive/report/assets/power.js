@@ -4,6 +4,7 @@ function powerFigure(data, element) {
   const subject = data.subjects[element.dataset.subject];
   const { edges, watts, celsius } = subject.power;
   const layout = baseLayout(element);
+  // A step that nobody measured is not a number, and a gap.
   const steps = Array.from(watts);
   const traces = [{
     type: "scatter", mode: "lines", name: "power", x: Array.from(edges), y: [...steps, steps[steps.length - 1]],
@@ -11,7 +12,7 @@ function powerFigure(data, element) {
     hovertemplate: "from %{x:.1f} s: %{y:.2f} W<extra></extra>",
   }];
   layout.xaxis = { ...baseAxis("time since the start (s)"), range: [data.scales.time.low / 1e9, data.scales.time.high / 1e9] };
-  layout.yaxis = { ...baseAxis("power (W)"), rangemode: "tozero", range: [0, Math.max(...steps) * 1.1 || 1] };
+  layout.yaxis = { ...baseAxis("power (W)"), rangemode: "tozero", range: [0, Math.max(...steps.filter(Number.isFinite)) * 1.1 || 1] };
   if (celsius) {
     traces.push({
       type: "scatter", mode: "lines", name: "temperature", x: Array.from(edges).slice(1), y: Array.from(celsius), yaxis: "y2",

@@ -1,0 +1,49 @@
+"""Which meters this host has, for `testdrive power list` and for whoever looks at a host before a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from testdrive.power import hwmon, rapl
+from testdrive.power.meter import Of
+
+
+@dataclass(frozen=True)
+class Found:
+    """A meter of this host.
+
+    Attributes
+    ----------
+    address : str
+        What `--power` takes.
+    title : str
+        What it is, for people.
+    of : str
+        ``drive`` or ``host``: what it may be taken to measure, which nobody but the user can know.
+    obstacle : str or None
+        What stands against reading it now.
+    """
+
+    address: str
+    title: str
+    of: Of
+    obstacle: str | None = None
+
+
+def found() -> list[Found]:
+    """Look for the meters of this host, without opening anything that answers slowly."""
+    every: list[Found] = []
+    for channel in hwmon.channels():
+        label = f", {channel.label}" if channel.label else ""
+        every.append(
+            Found(channel.address, f"{channel.driver} ({channel.chip.name}{label})", channel.of, None)
+        )
+    packages = rapl.packages()
+    if packages:
+        obstacle = None
+        try:
+            (packages[0] / "energy_uj").read_text(encoding="ascii")
+        except OSError as error:
+            obstacle = f"{packages[0] / 'energy_uj'}: {error.strerror}; run as root"
+        every.append(Found("rapl", "the host's processors by their own counters", "host", obstacle))
+    return every
