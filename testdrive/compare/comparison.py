@@ -135,8 +135,8 @@ def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> 
 
 def _lead(lineup: Lineup, rows: Sequence[Row]) -> str:
     drives = [one for one in lineup.subjects if one.role == "drive"]
-    chosen = next((one for one in rows if one["role"] == "original"), rows[0])
-    span = max(one.manifest.counts.span_ns for one in lineup.subjects)
+    # The original stands first where it has a row.
+    chosen, span = rows[0], lineup.subjects[0].span_ns
     pacings = sorted({words.pacing(one.settings) for one in drives} - {""})
     modes = sorted({str(one.settings["lba"]) for one in drives if one.settings.get("lba")})
     said = (

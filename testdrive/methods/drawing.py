@@ -6,23 +6,41 @@ title names; nothing is drawn where a value is not finite.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from testdrive.report.palette import Ink
 
 Style = Literal["points", "line", "steps", "bars"]
+Scale = Literal["linear", "log", "nines"]
+
+#: What an axis of nines is marked at, in percent.
+NINES_PERCENT = (0.0, 90.0, *(100 - 10.0**-power for power in range(10)))
+
+
+def nines(percent: ArrayLike) -> NDArray[np.float64]:
+    """Where a share in percent stands on an axis of nines: 0 at 0, 1 at 90 %, 2 at 99 %, 3 at 99.9 %.
+
+    It is the logarithm of what is missing to the whole, so 100 % is at infinity: a curve that ends there says
+    itself how far short of it its last point is drawn.
+    """
+    with np.errstate(divide="ignore"):
+        place: NDArray[np.float64] = -np.log10(np.maximum(1 - np.asarray(percent, np.float64) / 100, 0.0))
+    return place + 0.0
 
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis: its title with the unit, its scale and its range in that unit; None leaves an end open."""
+    """An axis: its title with the unit, its scale and its range in that unit; None leaves an end open.
+
+    The scale ``nines`` is for shares in percent, of which the last few per mille matter most.
+    """
 
     title: str
-    scale: Literal["linear", "log"] = "linear"
+    scale: Scale = "linear"
     low: float | None = None
     high: float | None = None
     #: Names in the place of numbers, for bars.
@@ -30,14 +48,36 @@ class Axis:
     #: An SI prefix with this symbol, for example ``s``; without it numbers stand as they are.
     si_unit: str = ""
 
+    def places(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where values of this axis are drawn, for drawers that know linear and logarithmic scales only."""
+        return nines(values) if self.scale == "nines" else values
+
+    @property
+    def ticks(self) -> list[tuple[float, str]]:
+        """The marks that the scale does not make by itself: where they are drawn, and their text."""
+        if self.scale != "nines":
+            return [(float(at), label) for at, label in enumerate(self.labels)]
+        high = 100.0 if self.high is None else self.high
+        return [(float(nines(share)), f"{share:.12g} %") for share in NINES_PERCENT if share <= high]
+
+    @property
+    def range(self) -> tuple[float | None, float | None]:
+        """The range as it is drawn."""
+        low, high = (
+            None if end is None else float(self.places(np.array(end))) for end in (self.low, self.high)
+        )
+        return low, high
+
     def payload(self) -> dict[str, Any]:
-        """The form that the page's script reads."""
+        """The form that the page's script reads: places as they are drawn."""
+        low, high = self.range
         return {
             "title": self.title,
             "scale": self.scale,
-            "low": self.low,
-            "high": self.high,
+            "low": low,
+            "high": high,
             "labels": list(self.labels),
+            "ticks": [list(tick) for tick in self.ticks],
             "si_unit": self.si_unit,
         }
 
@@ -53,18 +93,38 @@ class Series:
     style: Style = "line"
     #: Which of the figure's panels, from the top.
     panel: int = 0
+    #: The first point of a line that rests on too few I/Os: from the one before it on, the line is faint.
+    faint_from: int | None = None
+
+    def drawn(self, x: Axis, y: Axis) -> Series:
+        """The same in the places of the axes, without what has none."""
+        places = x.places(self.x), y.places(self.y)
+        finite = np.isfinite(places[0]) & np.isfinite(places[1])
+        faint = None if self.faint_from is None else int(finite[: self.faint_from].sum())
+        if faint is not None and faint >= finite.sum():
+            faint = None
+        return replace(self, x=places[0][finite], y=places[1][finite], faint_from=faint)
 
     def payload(self) -> dict[str, Any]:
         """The form that the page's script reads."""
-        finite = np.isfinite(self.y)
         return {
             "name": self.name,
             "ink": self.ink.payload(),
-            "x": self.x[finite].astype(np.float64),
-            "y": self.y[finite].astype(np.float64),
+            "x": self.x.astype(np.float64),
+            "y": self.y.astype(np.float64),
             "style": self.style,
             "panel": self.panel,
+            "faint_from": self.faint_from,
         }
+
+
+@dataclass(frozen=True)
+class Part:
+    """Figures that a page keeps together, two in a row, under one heading that folds them."""
+
+    title: str
+    #: Whether they are in sight at once.
+    open: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +137,14 @@ class Figure:
     x: Axis
     y: tuple[Axis, ...]
     series: list[Series] = field(default_factory=list)
+    part: Part | None = None
+    #: The heading of the section that it stands in, after the method's own; without one it is in that.
+    chapter: str = ""
+
+    @property
+    def full_title(self) -> str:
+        """Its title where it stands alone: with that of its part."""
+        return f"{self.title}: {self.part.title}" if self.part else self.title
 
     def payload(self) -> dict[str, Any]:
         """The form that the page's script reads."""
@@ -84,7 +152,7 @@ class Figure:
             "key": self.key,
             "x": self.x.payload(),
             "y": [axis.payload() for axis in self.y],
-            "series": [one.payload() for one in self.series],
+            "series": [one.drawn(self.x, self.y[one.panel]).payload() for one in self.series],
         }
 
 
@@ -96,6 +164,8 @@ class Table:
     title: str
     head: list[str]
     rows: list[list[str]]
+    #: As for figures.
+    chapter: str = ""
 
 
 @dataclass(frozen=True)

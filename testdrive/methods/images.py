@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import EngFormatter, FuncFormatter
@@ -35,11 +34,11 @@ def draw(figure: Figure) -> Canvas:
     for at, (panel, axis) in enumerate(zip(panels, figure.y, strict=True)):
         mine = [series for series in figure.series if series.panel == at]
         for order, series in enumerate(mine):
-            _draw_series(panel, series, order, len(mine))
+            _draw_series(panel, series.drawn(figure.x, axis), order, len(mine))
         _dress(panel, axis, vertical=True)
         panel.grid(alpha=0.3)
     _dress(panels[-1], figure.x, vertical=False)
-    panels[0].set_title(plain(figure.title), loc="left")
+    panels[0].set_title(plain(figure.full_title), loc="left")
     handles, labels = [], []
     for panel in panels:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -61,8 +60,7 @@ def draw(figure: Figure) -> Canvas:
 
 
 def _draw_series(panel: Axes, series: Series, order: int, many: int) -> None:
-    finite = np.isfinite(series.y)
-    x, y = series.x[finite], series.y[finite]
+    x, y = series.x, series.y
     name, colour = plain(series.name), series.ink.light
     if series.style == "points":
         panel.plot(x, y, ".", color=colour, markersize=3, label=name, markeredgewidth=0)
@@ -70,28 +68,32 @@ def _draw_series(panel: Axes, series: Series, order: int, many: int) -> None:
         width = 0.8 / many
         panel.bar(x + (order - (many - 1) / 2) * width, y, width * 0.92, color=colour, label=name)
     else:
-        panel.plot(
-            x,
-            y,
-            color=colour,
-            linestyle=palette.MATPLOTLIB_DASHES[series.ink.dash],
-            drawstyle="steps-post" if series.style == "steps" else "default",
-            marker="o" if len(x) <= 32 else None,
-            markersize=3.5,
-            linewidth=1.3,
-            label=name,
-        )
+        firm = len(x) if series.faint_from is None else series.faint_from
+        parts = ((slice(0, firm), 1.0, name), (slice(max(firm - 1, 0), None), 0.4, "_faint"))
+        for chosen, alpha, label in parts[: 1 if firm == len(x) else 2]:
+            panel.plot(
+                x[chosen],
+                y[chosen],
+                color=colour,
+                alpha=alpha,
+                linestyle=palette.MATPLOTLIB_DASHES[series.ink.dash],
+                drawstyle="steps-post" if series.style == "steps" else "default",
+                marker="o" if len(x) <= 32 and series.style == "line" else None,
+                markersize=3.5,
+                linewidth=1.3,
+                label=label,
+            )
 
 
 def _dress(panel: Axes, axis: Axis, *, vertical: bool) -> None:
     ticks = panel.yaxis if vertical else panel.xaxis
     if axis.scale == "log":
         (panel.set_yscale if vertical else panel.set_xscale)("log")
-    low, high = axis.low, axis.high
-    (panel.set_ylim if vertical else panel.set_xlim)(low, high)
+    (panel.set_ylim if vertical else panel.set_xlim)(*axis.range)
     ticks.set_label_text(axis.title)
-    if axis.labels:
-        ticks.set_ticks(list(range(len(axis.labels))), list(axis.labels))
+    if axis.ticks:
+        places, texts = zip(*axis.ticks, strict=True)
+        ticks.set_ticks(list(places), list(texts))
     elif axis.si_unit == "IOPS":
         ticks.set_major_formatter(EngFormatter(sep=""))
     elif axis.si_unit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import groupby
 from pathlib import Path
 
 from testdrive.errors import UsageError
@@ -98,13 +99,14 @@ def _title(manifest: Manifest, subjects: Sequence[Subject]) -> str:
 def _body(title: str, subjects: Sequence[Subject], found: Sequence[tuple[Method, Findings]]) -> Markup:
     manifest = subjects[0].manifest
     notes = [note for _, findings in found for note in findings.notes]
-    links = [*((method.name, method.title) for method, _ in found), ("conditions", "Conditions")]
+    sections = [section for method, findings in found for section in _sections(method, findings)]
+    links = [*((anchor, heading) for anchor, heading, _ in sections), ("conditions", "Conditions")]
     return frame(
         title,
         html.join(manifest.plan.question if manifest.plan else None, " ", _drives(subjects)),
         losses_box(subjects),
         warnings_box(subjects, notes),
-        *(_section(method, findings) for method, findings in found),
+        *(made for _, _, made in sections),
         _kept_section(manifest),
         conditions_section(subjects),
         links=links,
@@ -118,19 +120,41 @@ def _drives(subjects: Sequence[Subject]) -> Markup:
     return html.join("On ", html.join(*marked, separator=", "), ".")
 
 
-def _section(method: Method, findings: Findings) -> Markup:
-    return html.section(
-        method.name,
-        method.title,
-        html.tag("p", method.reading),
-        *(_table(table) for table in findings.tables),
-        *(_figure(figure) for figure in findings.figures),
-        None if findings.figures else html.tag("p", "The run ended before there was anything to draw."),
-    )
+def _sections(method: Method, findings: Findings) -> list[tuple[str, str, Markup]]:
+    """The method's section and those of its chapters: anchor, heading, and the whole."""
+    tables, figures = findings.tables, findings.figures
+    chapters = dict.fromkeys(["", *(one.chapter for one in tables), *(one.chapter for one in figures)])
+    made = []
+    for at, chapter in enumerate(chapters):
+        anchor = f"{method.name}-{at}" if chapter else method.name
+        heading = chapter or method.title
+        section = html.section(
+            anchor,
+            heading,
+            None if chapter else html.tag("p", method.reading),
+            *(_table(table) for table in tables if table.chapter == chapter),
+            *_figures([figure for figure in figures if figure.chapter == chapter]),
+            None if figures else html.tag("p", "The run ended before there was anything to draw."),
+        )
+        made.append((anchor, heading, section))
+    return made
 
 
 def _table(table: Table) -> Markup:
-    return html.table(table.head, table.rows, caption=table.title)
+    return html.table(table.head, table.rows, caption=table.title, class_="method")
+
+
+def _figures(figures: Sequence[Figure]) -> list[Markup]:
+    """The figures in their order, those of a part together under its heading."""
+    made: list[Markup] = []
+    for part, together in groupby(figures, key=lambda figure: figure.part):
+        drawn = [_figure(figure) for figure in together]
+        if part is None:
+            made += drawn
+        else:
+            pairs = html.tag("div", *drawn, class_="pair")
+            made.append(html.details(f"{part.title[:1].upper()}{part.title[1:]}", pairs, open_=part.open))
+    return made
 
 
 def _figure(figure: Figure) -> Markup:
@@ -144,7 +168,7 @@ def _figure(figure: Figure) -> Markup:
             data_figure=figure.key,
             data_file=figure.key,
             role="img",
-            aria_label=figure.title,
+            aria_label=figure.full_title,
         ),
         html.tag("figcaption", figure.caption),
     )

@@ -12,6 +12,8 @@ from testdrive.report.subject import Subject
 
 #: The bursts that are told of each drive: those with the largest latencies.
 BURSTS_TOLD = 5
+#: A table of more rows is folded: what comes after it would be found by few.
+FOLDED_FROM = 12
 
 
 def activities_table(subjects: Sequence[Subject]) -> Markup | None:
@@ -27,6 +29,11 @@ def activities_table(subjects: Sequence[Subject]) -> Markup | None:
     if not told:
         return None
     rows = [cells for one, explanation in told for cells in _rows(one, explanation)]
+    table = html.table(
+        ["Drive", "When", "Busy with", "Time", "Of that time", "Of the run", "Amount", "Longest stretch"],
+        rows,
+        caption="The drives' own events, what took most of the time first (modelled)",
+    )
     return html.join(
         html.tag("h3", "What the drives were busy with"),
         html.tag(
@@ -35,11 +42,9 @@ def activities_table(subjects: Sequence[Subject]) -> Markup | None:
             "run deserves attention; what goes on all the time explains no burst. ",
             _left_out(told),
         ),
-        html.table(
-            ["Drive", "When", "Busy with", "Time", "Of that time", "Of the run", "Amount", "Longest stretch"],
-            rows,
-            caption="The drives' own events, what took most of the time first (modelled)",
-        ),
+        table
+        if len(rows) <= FOLDED_FROM
+        else html.details(f"Over the whole run and in each burst: {len(rows)} lines", table),
     )
 
 

@@ -52,7 +52,7 @@ def decision_table(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
                     "li",
                     "Peak recovery: how long the burst that holds the peak lasted, from the rise of the "
                     "mean latency until it was calm again. A "
-                    "spike that is over within a second is no burst.",
+                    "rise that fills less than eight tenths of a second is no burst.",
                 ),
                 html.tag(
                     "li", "Percentiles: of all I/Os; absent where too few I/Os were made for them to hold."

@@ -44,7 +44,12 @@ class Curve:
     @property
     def supported_share(self) -> float:
         """Return the highest percentile that so many I/Os support (see metrics: p99 needs 299)."""
-        return max(0.0, 1 - _SAMPLES / self.ios) if self.ios else 0.0
+        return supported_share(self.ios)
+
+
+def supported_share(ios: int) -> float:
+    """Return the highest percentile, as a share, that so many I/Os support."""
+    return max(0.0, 1 - _SAMPLES / ios) if ios else 0.0
 
 
 def service_curve(recording: Recording) -> Curve:

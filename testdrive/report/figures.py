@@ -211,7 +211,7 @@ def _draw_latency(panel: Axes, view: View, views: Views) -> None:
     panel.set_yscale("log")
     panel.set_ylim(scales.latency.low / 1e9, scales.latency.high / 1e9)
     panel.yaxis.set_major_formatter(EngFormatter("s"))
-    panel.set_ylabel("service time")
+    panel.set_ylabel("service time (log)")
     panel.set_title(plain(view.subject.label), loc="left")
     panel.figure.colorbar(mesh, ax=panel, label="I/Os in a cell", pad=0.01)
 
@@ -224,7 +224,7 @@ def _draw_trims(panel: Axes, view: View, views: Views) -> None:
         panel.stairs(view.trims.trimmed_bytes, edges, color=ink, fill=True)
     panel.set_ylim(0, max(most, 1) * 1.05)
     panel.yaxis.set_major_formatter(EngFormatter("B"))
-    panel.set_ylabel("trimmed")
+    panel.set_ylabel(f"trimmed in\n{views.scales.window_words}")
 
 
 def _draw_curves(panel: Axes, curves: list[tuple[View, Curve, NDArray[np.float64]]], *, nines: bool) -> None:

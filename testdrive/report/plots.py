@@ -66,6 +66,13 @@ def latency_section(views: Views, *after: Markup | None) -> Markup:
     )
 
 
+_OFFSETS_SHARED = {
+    "all": "All panels have the same scales.",
+    "drives": "All drives have the same scales; the original, with a footprint of another size, has its own.",
+    "none": "The footprints differ too much for one scale of addresses: each panel has its own.",
+}
+
+
 def offsets_section(views: Views) -> Markup:
     """Return addresses against time, original and replayed, coloured by opcode."""
     shown = [view for view in views.views if view.offsets]
@@ -76,11 +83,7 @@ def offsets_section(views: Views) -> Markup:
     options = ["all", *(words for name, words in named if name in opcodes)]
     note = "Each I/O is drawn over all the addresses that it touches, so that a large trim shows its size. "
     if len(shown) > 1:
-        note += (
-            "All panels have the same scales."
-            if views.scales.offsets_shared
-            else "The footprints differ too much for one scale of addresses: each panel has its own."
-        )
+        note += _OFFSETS_SHARED[views.scales.offsets_shared]
     return html.section(
         "offsets",
         "Addresses against time",

@@ -92,7 +92,7 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
 
 def _lead(one: Subject, figures: Row) -> Markup:
     manifest = one.manifest
-    span = units.duration(manifest.counts.span_ns)
+    span = units.duration(one.span_ns)
     did = {
         "capture": "captured from",
         "import": "imported, recorded on",

@@ -68,6 +68,14 @@ class Subject:
         return measured[0] if measured else None
 
     @property
+    def span_ns(self) -> int:
+        """From the start of the first measured phase to the end of the last: without the preparation."""
+        measured = [phase for phase in self.manifest.measured_phases if phase.end_ns is not None]
+        if not measured:
+            return self.manifest.counts.span_ns
+        return max(phase.end_ns or 0 for phase in measured) - min(phase.start_ns for phase in measured)
+
+    @property
     def settings(self) -> dict[str, Any]:
         """The measured phase's settings."""
         return (self.phase.settings if self.phase else None) or {}

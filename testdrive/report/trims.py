@@ -47,7 +47,7 @@ def _cells(subject: Subject) -> list[Node]:
     return [
         name_cell(subject),
         units.percent(share, 2) if share is not None else words.code(found.get("excess_share_code")),
-        f"{related['r']:.2f} ({units.time(related['lag_ns'])})"
+        f"{related['r']:.2f} ({units.moment(related['lag_ns'])})"
         if related
         else words.code(found.get("correlation_code")),
         f"{related['p_value']:.3f}" if related else units.ABSENT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -25,6 +25,8 @@ _FULL_RASTERS_MAX = 6
 DATA_BYTES_MAX = 2_700_000
 # Drives whose footprints differ by more than this cannot be read on one scale of addresses.
 _SCALE_SPREAD_MAX = 4
+#: Which recordings have the same scale of addresses: all, the drives but not the original, or each its own.
+OffsetsShared = Literal["all", "drives", "none"]
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Scales:
     latency: Axis
     window_ns: int
     windows: int
-    offsets_shared: bool
+    offsets_shared: OffsetsShared
 
     @property
     def window_words(self) -> str:
@@ -165,8 +167,7 @@ def look(subjects: Sequence[Subject]) -> Views:
     windows = -(-span_ns // width_ns)
     columns = COLUMNS if len(subjects) <= _FULL_RASTERS_MAX else COLUMNS // 2
     ends = [bounds["end_max_bytes"] for bounds in extents]
-    known = [end for end in ends if end]
-    shared = bool(known) and max(known) <= _SCALE_SPREAD_MAX * min(known)
+    tops, shared = _offset_tops(subjects, ends)
     scales = Scales(
         # Whole windows, so that the lines under a raster end where it ends.
         time=Axis(0, windows * width_ns, columns),
@@ -175,8 +176,23 @@ def look(subjects: Sequence[Subject]) -> Views:
         windows=windows,
         offsets_shared=shared,
     )
-    tops = [max(known) if shared else end or 1 for end in ends]
     return Views(scales, [_view(one, scales, top) for one, top in zip(subjects, tops, strict=True)])
+
+
+def _offset_tops(subjects: Sequence[Subject], ends: Sequence[int | None]) -> tuple[list[int], OffsetsShared]:
+    """The greatest address of each recording's panel. Scaled to larger drives, a workload has a footprint
+    that the original's panel cannot show beside its own; the drives are compared on one scale all the same.
+    """
+    drives = [end for one, end in zip(subjects, ends, strict=True) if end and one.role == "drive"]
+    for shared, known in (("all", [end for end in ends if end]), ("drives", drives)):
+        if known and max(known) <= _SCALE_SPREAD_MAX * min(known):
+            alone = shared == "drives"
+            tops = [
+                max(known) if one.role == "drive" or not alone else end or 1
+                for one, end in zip(subjects, ends, strict=True)
+            ]
+            return tops, "drives" if alone else "all"
+    return [end or 1 for end in ends], "none"
 
 
 def _view(subject: Subject, scales: Scales, end_max_bytes: int) -> View:

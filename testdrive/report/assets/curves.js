@@ -46,7 +46,8 @@ function curveTraces(subject, curve, shares, onNines, supported, noun) {
 function shareAxis(title, onNines, highest) {
   const axis = baseAxis(title);
   if (!onNines) return { ...axis, range: [0, 101], ticksuffix: " %" };
-  return { ...axis, range: [0, Math.max(highest, 2)], tickvals: NINES.map(nines), ticktext: NINES.map(percentWords) };
+  // Its marks are long, and the title must not lie over them.
+  return { ...axis, automargin: true, range: [0, Math.max(highest, 2)], tickvals: NINES.map(nines), ticktext: NINES.map(percentWords) };
 }
 
 // From the fastest 1 % on: what lies below would take half of the plot for nothing.
@@ -79,6 +80,7 @@ function distributionFigure(data, element, choices, pick) {
   layout.xaxis = { ...latencyAxis(element.dataset.xTitle), ...valueRange(data, pick) };
   layout.yaxis = shareAxis(element.dataset.yTitle, onNines, highest * 1.02);
   if (onNines) layout.margin.l += 14;
+  roomForLegend(element, Object.values(data.subjects).filter(pick).map((subject) => subject.name), layout);
   layout.showlegend = true;
   return { traces, layout };
 }

@@ -28,8 +28,13 @@ async function draw(element) {
   }
 }
 
+// What is folded has no width to draw for, and waits until it is opened.
+function inSight(element) {
+  return element.closest("details:not([open])") === null;
+}
+
 async function drawAll(chosen = plots()) {
-  for (const element of chosen) {
+  for (const element of chosen.filter(inSight)) {
     await draw(element);
     // A breath after each, so that the page scrolls and answers while plots further down are still being drawn.
     await new Promise((resolve) => { setTimeout(resolve, 0); });
@@ -78,6 +83,14 @@ function listenToChoices() {
   }
 }
 
+function listenToFolding() {
+  for (const part of document.querySelectorAll("details")) {
+    part.addEventListener("toggle", () => {
+      if (part.open && !printing) drawAll(plots().filter((element) => part.contains(element)));
+    });
+  }
+}
+
 // As the style sheet has it for paper, which is not in force yet when the plots are drawn for it.
 function paperHeight(element) {
   if (element.dataset.plot === "latency") return element.classList.contains("with-trims") ? 432 : 256;
@@ -88,7 +101,8 @@ function listenToPrinting() {
   const opened = [];
   const redraw = () => {
     for (const element of plots()) {
-      if (!element.dataset.drawn) continue;
+      // What was folded is drawn for paper only: on the screen it waits until it is opened.
+      if (!element.dataset.drawn && !printing) continue;
       const { traces, layout } = FIGURES[element.dataset.plot](pageData, element, choices);
       // Drawn for the width of an A4 sheet: nothing redraws once the print has begun.
       if (printing) Object.assign(layout, { autosize: false, width: element.closest(".pair") ? 335 : 690, height: paperHeight(element) });
@@ -114,6 +128,7 @@ async function start() {
     [pageData] = await Promise.all([unpackData(), loadPlotly()]);
     listenToChoices();
     listenToPrinting();
+    listenToFolding();
     await drawAll();
     darkScreen.addEventListener("change", () => drawAll());
     document.documentElement.dataset.ready = "true";

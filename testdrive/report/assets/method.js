@@ -7,29 +7,48 @@ function methodAxis(spec, narrow) {
   if (spec.scale === "log") {
     Object.assign(axis, { type: "log", dtick: 1, minor: { ticks: "outside", ticklen: 2, tickcolor: colour("rule") } });
   }
+  // Its marks are long, and the title must not lie over them.
+  if (spec.scale === "nines") axis.automargin = true;
   const ends = [spec.low, spec.high];
   if (ends.every((end) => end !== null)) axis.range = spec.scale === "log" ? ends.map(Math.log10) : ends;
   else if (spec.scale !== "log" && spec.low === 0) axis.rangemode = "tozero";
-  if (spec.labels.length > 0) Object.assign(axis, { tickmode: "array", tickvals: spec.labels.map((_, index) => index), ticktext: spec.labels });
+  if (spec.ticks.length > 0) Object.assign(axis, { tickmode: "array", tickvals: spec.ticks.map((tick) => tick[0]), ticktext: spec.ticks.map((tick) => tick[1]) });
   else if (spec.si_unit === "IOPS") axis.tickformat = "~s";
   else if (spec.si_unit) Object.assign(axis, { tickformat: "~s", ticksuffix: spec.si_unit, exponentformat: "SI" });
   return axis;
 }
 
-function methodTrace(spec, series, shown) {
+// A share from its place on an axis of nines, with the digits that the place has.
+function percentAt(place) {
+  return `${(100 * (1 - 10 ** -place)).toFixed(Math.max(1, Math.ceil(place)))} %`;
+}
+
+function hoverValue(axis, name) {
+  if (axis.scale === "nines") return "%{customdata}";
+  if (axis.labels.length > 0) return "";
+  if (axis.si_unit === "s") return `%{${name}:.3~s}s`;
+  return name === "x" ? "%{x:,.4~r}" : "%{y:,.4~s}";
+}
+
+function methodTraces(spec, series, shown) {
   const ink = inkColour(series.ink);
+  const vertical = spec.y[series.panel];
   const trace = {
     name: plainText(series.name), x: series.x, y: series.y, yaxis: series.panel === 0 ? "y" : `y${series.panel + 1}`,
     legendgroup: series.name, showlegend: !shown.has(series.name),
-    hovertemplate: `${spec.x.labels.length > 0 ? "" : "%{x:,.4~r}: "}%{y:,.4~s}${spec.y[series.panel].si_unit === "s" ? "s" : ""}<extra>%{fullData.name}</extra>`,
+    hovertemplate: `${[hoverValue(spec.x, "x"), hoverValue(vertical, "y")].filter(Boolean).join(": ")}<extra>%{fullData.name}</extra>`,
   };
+  if (vertical.scale === "nines") trace.customdata = Array.from(series.y, percentAt);
   shown.add(series.name);
-  if (series.style === "bars") return { ...trace, type: "bar", marker: { color: ink } };
-  if (series.style === "points") return { ...trace, type: series.x.length > 4000 ? "scattergl" : "scatter", mode: "markers", marker: { color: ink, size: 4 } };
-  return {
-    ...trace, type: "scatter", mode: series.x.length <= 32 ? "lines+markers" : "lines",
+  if (series.style === "bars") return [{ ...trace, type: "bar", marker: { color: ink } }];
+  if (series.style === "points") return [{ ...trace, type: series.x.length > 4000 ? "scattergl" : "scatter", mode: "markers", marker: { color: ink, size: 4 } }];
+  const line = {
+    ...trace, type: "scatter", mode: series.style === "line" && series.x.length <= 32 ? "lines+markers" : "lines",
     line: { color: ink, width: 1.6, dash: DASHES[series.ink.dash], shape: series.style === "steps" ? "hv" : "linear" }, marker: { color: ink, size: 6 },
   };
+  if (series.faint_from === null) return [line];
+  const part = (from, to) => ({ ...line, x: line.x.slice(from, to), y: line.y.slice(from, to), customdata: line.customdata && line.customdata.slice(from, to) });
+  return [part(0, series.faint_from), { ...part(Math.max(series.faint_from - 1, 0)), showlegend: false, opacity: 0.4 }];
 }
 
 function methodFigure(data, element) {
@@ -45,7 +64,8 @@ function methodFigure(data, element) {
     const top = 1 - index * height;
     layout[index === 0 ? "yaxis" : `yaxis${index + 1}`] = { ...methodAxis(axis, narrow), domain: [top - height + (index < panels - 1 ? 0.06 : 0), top] };
   });
+  roomForLegend(element, spec.series.map((series) => series.name), layout);
   layout.barmode = "group";
   layout.showlegend = true;
-  return { traces: spec.series.map((series) => methodTrace(spec, series, shown)), layout };
+  return { traces: spec.series.flatMap((series) => methodTraces(spec, series, shown)), layout };
 }

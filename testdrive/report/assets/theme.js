@@ -76,6 +76,14 @@ function baseLayout(element) {
   };
 }
 
+// The legend stands on the plot, in as many rows as its names need, and must not reach up into the buttons.
+function roomForLegend(element, names, layout) {
+  const needed = Array.from(new Set(names), (name) => 62 + 6.6 * name.length).reduce((sum, width) => sum + width, 0);
+  const width = printing ? (element.closest(".pair") ? 335 : 690) : element.clientWidth;
+  const room = width - layout.margin.l - layout.margin.r;
+  if (needed > room - 200) layout.margin.t = 32 + 20 * Math.ceil(needed / room);
+}
+
 function plotConfig(name) {
   return {
     displaylogo: false,
