@@ -7,15 +7,20 @@ from dataclasses import replace
 
 from testdrive.errors import UsageError
 from testdrive.power import Choice, Sampler, parse
+from testdrive.power.choice import LOG_INTERVAL_NS
+from testdrive.power.nvme import controller_of
+from testdrive.quantities import duration_ns
 from testdrive.running import Target
 
 #: How long a drive is left alone before a run beside which its power is measured.
 IDLE_DEFAULT_NS = 5_000_000_000
+#: A drive's log is not read more often than this: each time is a command to the drive.
+LOG_INTERVAL_MIN_NS = 1_000_000_000
 _MODELLED = "sim:"
 
 
-def beside_meters(targets: Sequence[Target], texts: Sequence[str]) -> list[Target]:
-    """Open the meters for each drive; without any the targets are as they were.
+def beside_meters(targets: Sequence[Target], texts: Sequence[str], telemetry: str | None) -> list[Target]:
+    """Open the meters for each drive, and its own log where it has one and `telemetry` is not ``off``.
 
     Raises
     ------
@@ -24,14 +29,14 @@ def beside_meters(targets: Sequence[Target], texts: Sequence[str]) -> list[Targe
         open.
     """
     choices = parse(texts)
-    if not choices:
-        return list(targets)
+    interval_ns = _log_interval_ns(telemetry)
     _check_drives(choices, [target.uri for target in targets])
     made: list[Target] = []
     try:
         for target in targets:
             mine = [choice for choice in choices if choice.concerns(target.uri)]
-            made.append(replace(target, sampler=Sampler(mine) if mine else None))
+            sampler = Sampler(mine, _log_of(target.uri, interval_ns, mine))
+            made.append(replace(target, sampler=sampler if sampler.has_meters else None))
         _check_one_drive_each(choices, made)
     except BaseException:
         for target in made:
@@ -39,6 +44,27 @@ def beside_meters(targets: Sequence[Target], texts: Sequence[str]) -> list[Targe
                 target.sampler.close()
         raise
     return made
+
+
+def _log_interval_ns(telemetry: str | None) -> int | None:
+    """How often a drive's log is read; None for never."""
+    if telemetry is None:
+        return LOG_INTERVAL_NS
+    if telemetry == "off":
+        return None
+    interval_ns = duration_ns(telemetry)
+    if interval_ns < LOG_INTERVAL_MIN_NS:
+        raise UsageError(f"--telemetry {telemetry} is too often; give at least 1s, or off")
+    return interval_ns
+
+
+def _log_of(uri: str, interval_ns: int | None, chosen: Sequence[Choice]) -> list[Choice]:
+    """The drive's own log, where it has one that was not asked for by name."""
+    controller = controller_of(uri) if uri.startswith("/dev/") else None
+    if interval_ns is None or controller is None or any(choice.kind == "nvme" for choice in chosen):
+        return []
+    place = uri.partition("?")[0]
+    return [Choice(f"nvme:{place}", "nvme", place, interval_ns, None, uri, {})]
 
 
 def _check_drives(choices: Sequence[Choice], uris: Sequence[str]) -> None:

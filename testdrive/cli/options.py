@@ -69,8 +69,17 @@ Power = Annotated[
     typer.Option(
         "--power",
         metavar="METER",
-        help="Read a meter beside the run: hwmon:NAME[:CHANNEL], rapl; `testdrive power list` shows them."
-        " Repeatable.",
+        help="Read a meter beside the run: hwmon:NAME[:CHANNEL], nvme:DEVICE, rapl. Repeatable."
+        " `testdrive power list` shows them.",
+        show_default=False,
+    ),
+]
+Telemetry = Annotated[
+    str | None,
+    typer.Option(
+        "--telemetry",
+        metavar="DURATION|off",
+        help="How often an NVMe drive's SMART log is read; also before and after.  [default: 10s]",
         show_default=False,
     ),
 ]

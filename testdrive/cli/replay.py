@@ -118,6 +118,7 @@ def replay(
     save_state: shared.SaveState = None,
     power: shared.Power = None,
     power_idle: shared.PowerIdle = None,
+    telemetry: shared.Telemetry = None,
     compare: shared.CompareAfterwards = True,
     as_json: shared.AsJson = False,
 ) -> int:
@@ -159,6 +160,7 @@ def replay(
         compare=compare,
         power=power or [],
         power_idle=power_idle,
+        telemetry=telemetry,
         as_json=as_json,
     )
     return running.carry_out(bound, request)

@@ -43,6 +43,7 @@ def run(
     save_state: shared.SaveState = None,
     power: shared.Power = None,
     power_idle: shared.PowerIdle = None,
+    telemetry: shared.Telemetry = None,
     compare: shared.CompareAfterwards = True,
     as_json: shared.AsJson = False,
 ) -> int:
@@ -62,6 +63,7 @@ def run(
         compare=compare,
         power=power or [],
         power_idle=power_idle,
+        telemetry=telemetry,
         keep=None if keep is None else keep.value,
         as_json=as_json,
     )

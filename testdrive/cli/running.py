@@ -37,6 +37,7 @@ class Request:
     keep: Keep | None = None
     power: Sequence[str] = ()
     power_idle: str | None = None
+    telemetry: str | None = None
 
 
 def carry_out(bound: BoundPlan, request: Request) -> int:
@@ -57,7 +58,7 @@ def carry_out(bound: BoundPlan, request: Request) -> int:
     )
     if request.save_state is not None and len(request.drives) > 1:
         raise UsageError(f"--save-state {request.save_state} is of one drive; give one --drive")
-    targets = beside_meters(_targets(bound, request), request.power)
+    targets = beside_meters(_targets(bound, request), request.power, request.telemetry)
     results = run_on(bound, targets, options, show_on_stderr)
     return _conclude(bound, results, request)
 

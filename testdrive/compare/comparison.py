@@ -21,6 +21,7 @@ from testdrive.report.page import frame, write_page
 from testdrive.report.plots import latency_section, offsets_section, percentiles_section, power_section
 from testdrive.report.rows import Row, row
 from testdrive.report.tables import write_tables
+from testdrive.report.telemetry_tables import telemetry_section
 from testdrive.report.trims import trims_table
 from testdrive.report.view import Views, look
 
@@ -127,6 +128,7 @@ def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> 
         ratios_section(ratios),
         offsets_section(views),
         power_section(views),
+        telemetry_section([one for one in subjects if one.role == "drive"]),
         fidelity,
         conditions_section(subjects),
         links=links,

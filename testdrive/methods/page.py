@@ -23,7 +23,9 @@ from testdrive.report.losses import losses_box
 from testdrive.report.pack import pack
 from testdrive.report.page import frame, write_page
 from testdrive.report.plots import badge
+from testdrive.report.power_tables import power_figures
 from testdrive.report.subject import Subject, names, subject
+from testdrive.report.telemetry_tables import telemetry_section
 
 
 def methods_of(manifest: Manifest) -> list[Method]:
@@ -107,6 +109,8 @@ def _body(title: str, subjects: Sequence[Subject], found: Sequence[tuple[Method,
         losses_box(subjects),
         warnings_box(subjects, notes),
         *(made for _, _, made in sections),
+        power_figures(subjects),
+        telemetry_section(subjects),
         _kept_section(manifest),
         conditions_section(subjects),
         links=links,

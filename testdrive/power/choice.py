@@ -11,11 +11,13 @@ from testdrive.power.meter import Meter, Of
 from testdrive.quantities import duration_ns
 
 #: Readings in a second, where nothing else is said: a burst is seen, and nothing is disturbed.
-RATE_DEFAULT_HZ = 10.0
+RATE_DEFAULT_NS = 100_000_000
 RATE_MAX_HZ = 100.0
-KINDS = ("hwmon", "rapl")
+#: A drive's log is read more seldom: each reading is a command to the drive.
+LOG_INTERVAL_NS = 10_000_000_000
+KINDS = ("hwmon", "nvme", "rapl")
 _SHARED_KEYS = ("drive", "of", "rate")
-_OWN_KEYS: dict[str, tuple[str, ...]] = {"hwmon": (), "rapl": ()}
+_OWN_KEYS: dict[str, tuple[str, ...]] = {"hwmon": (), "nvme": (), "rapl": ()}
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ def _parsed(text: str) -> Choice:
     if len(keys) < len(pairs):
         raise UsageError(f"--power {text}: a key is given twice; give each once")
     own = {key: value for key, value in keys.items() if key not in _SHARED_KEYS}
-    interval_ns = _interval_ns(text, keys.get("rate"))
+    default_ns = LOG_INTERVAL_NS if kind == "nvme" else RATE_DEFAULT_NS
+    interval_ns = _interval_ns(text, keys.get("rate"), default_ns)
     return Choice(text, kind, place, interval_ns, _of(text, keys.get("of")), keys.get("drive"), own)
 
 
@@ -107,9 +110,11 @@ def _of(text: str, of: str | None) -> Of | None:
     raise UsageError(f"--power {text}: of={of} is neither drive nor host; say what the meter measures")
 
 
-def _interval_ns(text: str, rate: str | None) -> int:
+def _interval_ns(text: str, rate: str | None, default_ns: int) -> int:
+    if rate is None:
+        return default_ns
     try:
-        rate_hz = RATE_DEFAULT_HZ if rate is None else float(rate)
+        rate_hz = float(rate)
     except ValueError:
         rate_hz = 0.0
     if not 0 < rate_hz <= RATE_MAX_HZ:
@@ -142,7 +147,11 @@ def open_meter(choice: Choice) -> Meter:
     UsageError
         It is not there, or cannot be read.
     """
-    from testdrive.power import hwmon, rapl
+    from testdrive.power import hwmon, nvme, rapl
 
-    openers: dict[str, Callable[[Choice], Meter]] = {"hwmon": hwmon.open_meter, "rapl": rapl.open_meter}
+    openers: dict[str, Callable[[Choice], Meter]] = {
+        "hwmon": hwmon.open_meter,
+        "nvme": nvme.open_meter,
+        "rapl": rapl.open_meter,
+    }
     return openers[choice.kind](choice)

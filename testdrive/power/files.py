@@ -42,7 +42,7 @@ class MeterWriter:
             self._folder = recording / FOLDER
             try:
                 self._folder.mkdir(exist_ok=True)
-                self._file = (self._folder / LIVE_NAME).open("x", encoding="utf-8")
+                self._file = _free(self._folder).open("x", encoding="utf-8")
                 self._file.write("".join(self._waiting))
                 self._file.flush()
             except OSError as error:
@@ -99,6 +99,22 @@ class MeterWriter:
             # It may have something left to write, and the disk is what failed.
             with contextlib.suppress(OSError):
                 file.close()
+
+
+def _free(folder: Path) -> Path:
+    """The name for what is read now: a run that is resumed adds a file to those of the runs before."""
+    first = folder / LIVE_NAME
+    number = 1
+    path = first
+    while path.exists():
+        number += 1
+        path = first.with_stem(f"{first.stem}-{number}")
+    return path
+
+
+def is_live(path: Path) -> bool:
+    """Whether a file is of meters that were read beside the run."""
+    return path.stem == "live" or path.stem.startswith("live-")
 
 
 def lines_of(path: Path) -> Iterator[dict[str, Any]]:

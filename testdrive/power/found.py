@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 
-from testdrive.power import hwmon, rapl
+from testdrive.power import hwmon, nvme, rapl
 from testdrive.power.meter import Of
 
 
@@ -38,6 +39,10 @@ def found() -> list[Found]:
         every.append(
             Found(channel.address, f"{channel.driver} ({channel.chip.name}{label})", channel.of, None)
         )
+    for controller in nvme.controllers():
+        obstacle = None if os.access(controller, os.R_OK) else f"{controller} cannot be read; run as root"
+        title = "the drive's own log: temperature, SMART and, since NVMe 2.3, its own word for its power"
+        every.append(Found(f"nvme:{controller}", title, "drive", obstacle))
     packages = rapl.packages()
     if packages:
         obstacle = None

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from testdrive.errors import RecordingError
 from testdrive.power.clock import Mapping as ClockMapping
 from testdrive.power.clock import Tie
-from testdrive.power.files import FOLDER, LIVE_NAME, WARNINGS_NAME, lines_of
+from testdrive.power.files import FOLDER, LIVE_NAME, WARNINGS_NAME, is_live, lines_of
 from testdrive.power.integral import Kind, Pieces
 from testdrive.power.meter import Source
 
@@ -67,7 +67,7 @@ def read_meters(recording: Path) -> list[Metered]:
         return []
     files = sorted(path for path in folder.glob("*.jsonl") if path.name != WARNINGS_NAME)
     found: list[Metered] = []
-    for path in sorted(files, key=lambda path: path.name == LIVE_NAME):
+    for path in sorted(files, key=is_live):
         found += _read(path)
     return found
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from types import TracebackType
 
+from testdrive.errors import UsageError
 from testdrive.events import Event, Started, Warned
 from testdrive.power.choice import Choice, open_meter
 from testdrive.power.clock import ClockWatch
@@ -37,7 +38,8 @@ class Sampler:
     """Meters that were opened, to be read beside one run.
 
     Use it as a context manager around the run: reading begins at once, so that what stands before the
-    recording's time zero is from before the run. Hand it every event of the engine with :meth:`follow`.
+    recording's time zero is from before the run. Hand it every event of the engine with :meth:`follow`. The
+    meters of `choices` were asked for; those of `wanted` are read if they can be.
 
     Raises
     ------
@@ -45,7 +47,7 @@ class Sampler:
         On making it: a meter cannot be opened. Nothing was written, and none is left open.
     """
 
-    def __init__(self, choices: Sequence[Choice]) -> None:
+    def __init__(self, choices: Sequence[Choice], wanted: Sequence[Choice] = ()) -> None:
         self._meters: list[Meter] = []
         self._writer = MeterWriter()
         self._watch = ClockWatch()
@@ -57,6 +59,9 @@ class Sampler:
         try:
             for choice in choices:
                 self._meters.append(open_meter(choice))
+            for choice in wanted:
+                with contextlib.suppress(UsageError):
+                    self._meters.append(open_meter(choice))
         except BaseException:
             self._close()
             raise
@@ -68,8 +73,13 @@ class Sampler:
 
     @property
     def has_drive_meter(self) -> bool:
-        """Whether any meter is the drive's own."""
-        return any(meter.source.of == "drive" for meter in self._meters)
+        """Whether the drive's power is among what is measured."""
+        return any(meter.source.of == "drive" and meter.source.kind != "nvme" for meter in self._meters)
+
+    @property
+    def has_meters(self) -> bool:
+        """Whether anything is read at all."""
+        return bool(self._meters)
 
     def __enter__(self) -> Sampler:
         for number, meter in enumerate(self._meters):

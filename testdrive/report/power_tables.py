@@ -11,23 +11,36 @@ from testdrive.report.rows import dig
 from testdrive.report.subject import Subject
 
 NOT_MEASURED = "not measured"
+#: More phases than this are folded.
+_PHASES_SHOWN_MAX = 8
 HEAD = ["", "Mean power", "MB/s for each W", "kIOPS for each W", "Energy for each I/O", "Measured"]
 
 
 def power_tables(subjects: Sequence[Subject]) -> list[Markup]:
     """Return the table of all drives, that of the phases where there is one drive, and what measured them."""
-    rows = [[*_cells(_name(one), dig(one.summary, "power") or {}), _idle(one)] for one in subjects]
+    shown = [one for one in subjects if one.role == "drive" or dig(one.summary, "power.source")]
+    rows = [[*_cells(_name(one), dig(one.summary, "power") or {}), _idle(one)] for one in shown]
     tables = [html.table([*HEAD, "Idle"], rows, caption="Power in the measured phases")]
     phases = dig(subjects[0].summary, "power.phases") if len(subjects) == 1 else None
     if phases and len(phases) > 1:
         each = [_cells(str(phase["name"]), phase) for phase in phases]
-        tables.append(html.table(HEAD, each, caption="Power of each phase"))
+        table = html.table(HEAD, each, caption="Power of each phase")
+        tables.append(html.details("Each phase", table) if len(phases) > _PHASES_SHOWN_MAX else table)
     tables.append(
         html.tag(
-            "ul", *(html.tag("li", f"{one.name}: {power_statement(one)}.") for one in subjects), class_="note"
+            "ul", *(html.tag("li", f"{one.name}: {power_statement(one)}.") for one in shown), class_="note"
         )
     )
     return tables
+
+
+def power_figures(subjects: Sequence[Subject]) -> Markup | None:
+    """Return the tables as a section of their own, for pages that draw no power; None where none was
+    measured.
+    """
+    if not any(dig(one.summary, "power.source") for one in subjects):
+        return None
+    return html.section("power", "Power", *power_tables(subjects))
 
 
 def power_statement(subject: Subject) -> str:

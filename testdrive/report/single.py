@@ -19,6 +19,7 @@ from testdrive.report.plots import latency_section, offsets_section, percentiles
 from testdrive.report.rows import Row, row
 from testdrive.report.subject import UNKNOWN_DRIVE, Subject, names, subject
 from testdrive.report.tables import write_tables
+from testdrive.report.telemetry_tables import telemetry_section
 from testdrive.report.trims import trims_table
 from testdrive.report.verdict import mark, sentences
 from testdrive.report.view import Views, look
@@ -84,6 +85,7 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
         percentiles_section(views),
         offsets_section(views),
         power_section(views),
+        telemetry_section([one]),
         fidelity,
         conditions_section([one]),
         links=links,

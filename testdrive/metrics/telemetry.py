@@ -1,0 +1,93 @@
+"""Temperature and the SMART log before, during and after.
+
+``telemetry.temperature_before_mc`` is the first reading of the drive's temperature, ``temperature_after_mc``
+the last, ``temperature_max_mc`` the highest in the measured phases (null without a reading in them). The
+source is the drive's SMART log, else the ledger of a modelled drive, else a sensor of a meter of the drive.
+
+``smart_before`` and ``smart_after`` are the first and the last whole reading of the SMART log,
+``smart_growth`` by how much what only grows grew. ``throttled`` is whether a count or a time of throttling
+grew: above the warning or the critical temperature, or by thermal management. Without a log they are null.
+``code`` is ``not_measured`` where nothing told a temperature.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from testdrive.metrics.metric import NOT_MEASURED, Metric, Values
+from testdrive.metrics.scans import Scan
+from testdrive.power.recorded import Metered
+from testdrive.recording import Recording
+
+_KEYS = tuple(
+    f"telemetry.{name}"
+    for name in (
+        "source",
+        "temperature_before_mc",
+        "temperature_max_mc",
+        "temperature_after_mc",
+        "smart_before",
+        "smart_after",
+        "smart_growth",
+        "throttled",
+        "code",
+    )
+)
+_TEMPERATURE = "temperature_mc"
+_LEVELS = ("temperature_mc", "_percent", "_flags", "power_uw")
+_THROTTLING = (
+    "warning_temperature_time_min",
+    "critical_temperature_time_min",
+    "thermal_management_1_transitions",
+    "thermal_management_2_transitions",
+    "thermal_management_1_time_s",
+    "thermal_management_2_time_s",
+)
+Readings = tuple[str, NDArray[np.int64], NDArray[np.float64]]
+
+
+def compute(scan: Scan) -> Values:
+    """Temperatures, logs, and what throttled."""
+    recording = scan.recording
+    values: Values = dict.fromkeys(_KEYS)
+    drives = [metered for metered in recording.meters() if metered.source.of == "drive"]
+    log = next((metered for metered in drives if metered.source.kind == "nvme"), None)
+    if log is not None and len(log.time_ns):
+        before, after = ({name: _whole(each[at]) for name, each in log.values.items()} for at in (0, -1))
+        growing = [name for name in before if not name.endswith(_LEVELS)]
+        pairs = ((name, before[name], after[name]) for name in growing)
+        growth = {name: last - first for name, first, last in pairs if first is not None and last is not None}
+        values["telemetry.smart_before"], values["telemetry.smart_after"] = before, after
+        values["telemetry.smart_growth"] = growth
+        values["telemetry.throttled"] = any(growth.get(name, 0) > 0 for name in _THROTTLING)
+    warm = _temperature(recording, log, drives)
+    if warm is None:
+        return values | {"telemetry.code": NOT_MEASURED}
+    title, time_ns, celsius = warm
+    spans = recording.measured_spans()
+    during = np.any([(time_ns >= span.start_ns) & (time_ns <= span.end_ns) for span in spans], axis=0)
+    inside = celsius[during] if len(spans) else celsius[:0]
+    values["telemetry.source"] = title
+    values["telemetry.temperature_before_mc"] = round(float(celsius[0]))
+    values["telemetry.temperature_after_mc"] = round(float(celsius[-1]))
+    values["telemetry.temperature_max_mc"] = round(float(inside.max())) if len(inside) else None
+    return values
+
+
+def _temperature(recording: Recording, log: Metered | None, drives: list[Metered]) -> Readings | None:
+    told = recording.telemetry().get("temperature")
+    if log is None and told is not None and told.unit == "mC" and len(told.time_ns):
+        return "the modelled drive's own log", told.time_ns, told.value.astype(np.float64)
+    for metered in [log] if log is not None else drives:
+        celsius = metered.values.get(_TEMPERATURE)
+        if celsius is not None and (known := np.isfinite(celsius)).any():
+            return metered.source.title, metered.time_ns[known], celsius[known]
+    return None
+
+
+def _whole(value: float) -> int | None:
+    return None if np.isnan(value) else int(value)
+
+
+METRIC = Metric("telemetry", _KEYS, (), compute, needs="manifest")
