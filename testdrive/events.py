@@ -18,6 +18,14 @@ class _Event(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True)
 
 
+class RoundPosition(_Event):
+    """The round of a group that a phase belongs to; rounds count from 0."""
+
+    name: str
+    round: int
+    rounds_max: int
+
+
 class PhaseTitle(_Event):
     """A phase that the run will have. What is planned is None where only its end will tell."""
 
@@ -25,6 +33,7 @@ class PhaseTitle(_Event):
     kind: str
     planned_ios: int | None = None
     planned_ns: int | None = None
+    rounds: RoundPosition | None = None
 
 
 class Started(_Event):
@@ -48,6 +57,7 @@ class PhaseBegun(_Event):
     start_ns: int | None = None
     planned_ios: int | None = None
     planned_ns: int | None = None
+    rounds: RoundPosition | None = None
 
 
 class SteadyProgress(_Event):
@@ -83,6 +93,24 @@ class Progress(_Event):
     in_flight: int | None = None
     lateness_max_ns: int | None = None
     steady_state: SteadyProgress | None = None
+
+
+class TrackedOver(_Event):
+    """What is tracked of a group, at the end of a round: its value, and the last window's fit."""
+
+    phase: str
+    measure: Literal["iops", "throughput", "latency"]
+    value: float | None = None
+    fit: dict[str, float] | None = None
+    achieved: bool = False
+
+
+class RoundOver(RoundPosition):
+    """A round of a group is over. None follows once all that is tracked is steady."""
+
+    event: Literal["round"]
+    achieved: bool = False
+    tracked: list[TrackedOver] = Field(default_factory=list)
 
 
 class ImportProgress(_Event):
@@ -205,7 +233,7 @@ class Stopping:
     """A signal was passed on to the engine, which waits for what is in flight. It is of our own making."""
 
 
-RunEvent = Started | PhaseBegun | Progress | Warned | Finished | Failed
+RunEvent = Started | PhaseBegun | Progress | RoundOver | Warned | Finished | Failed
 ImportEvent = Started | ImportProgress | Warned | Imported | Failed
 ExportEvent = ExportProgress | Warned | Exported | Failed
 CaptureEvent = Started | CaptureProgress | Warned | Captured | Failed

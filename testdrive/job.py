@@ -139,6 +139,7 @@ class SyntheticPhase(_GeneratedPhase):
     rate_limit_bytes_per_s: PositiveFloat | None = None
     on_ns: PositiveInt | None = None
     off_ns: PositiveInt | None = None
+    cycles: PositiveInt | None = None
     ios: PositiveInt | None = None
     bytes: PositiveInt | None = None
     duration_ns: PositiveInt | None = None
@@ -146,7 +147,31 @@ class SyntheticPhase(_GeneratedPhase):
     steady_state: SteadyState | None = None
 
 
-Phase = Annotated[PreparePhase | ReplayPhase | SyntheticPhase, Field(discriminator="kind")]
+SinglePhase = Annotated[PreparePhase | ReplayPhase | SyntheticPhase, Field(discriminator="kind")]
+Measure = Literal["iops", "throughput", "latency"]
+
+
+class Tracked(_Part):
+    """A figure of one phase of a round, by which the rounds are judged."""
+
+    phase: str
+    measure: Measure
+
+
+class RoundsPhase(_Part):
+    """Phases that are run one after the other in rounds, until what is tracked is steady."""
+
+    kind: Literal["rounds"]
+    name: str | None = None
+    phases: list[SinglePhase] = Field(min_length=1)
+    tracked: list[Tracked] = Field(min_length=1)
+    rounds_max: PositiveInt | None = None
+    window: PositiveInt | None = None
+    range_share: PositiveFloat | None = None
+    slope_share: PositiveFloat | None = None
+
+
+Phase = Annotated[PreparePhase | ReplayPhase | SyntheticPhase | RoundsPhase, Field(discriminator="kind")]
 
 
 class DriveRequest(_Part):

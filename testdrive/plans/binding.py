@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,13 @@ from pydantic import TypeAdapter, ValidationError
 
 from testdrive.errors import UsageError
 from testdrive.job import Phase
-from testdrive.plans.loading import place
+from testdrive.plans.loading import place as place_of
 from testdrive.plans.model import Plan, PlanPhase, Rule
 from testdrive.plans.values import value_of
 
 _PHASE: TypeAdapter[Any] = TypeAdapter(Phase)
+#: The keys and indices that lead to a value of the plan.
+_Location = tuple[int | str, ...]
 _LIMITS = ("at_most", "at_least", "equals")
 
 
@@ -76,13 +78,13 @@ def bind(plan: Plan, given: Mapping[str, Any], *, short: bool = False) -> BoundP
             raise UsageError(f"the plan {plan.name!r} has no short form; set its parameters instead")
         given = {**plan.short, **{name: value for name, value in given.items() if value is not None}}
     values = _values(plan, given)
-    kept = [(index, phase) for index, phase in enumerate(plan.phases) if _holds(plan, phase, values)]
-    if not kept:
+    phases = list(_all_phases(plan, ("phases",), plan.phases, values))
+    if not phases:
         raise UsageError(f"the plan {plan.name!r} has no phase to run with these parameters")
     return BoundPlan(
         plan=plan,
         values=values,
-        phases=[made for index, phase in kept for made in _phases(plan, index, phase, values)],
+        phases=phases,
         rules=_rules(plan, values),
     )
 
@@ -105,7 +107,7 @@ def _values(plan: Plan, given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _resolved(plan: Plan, location: tuple[int | str, ...], value: Any, values: Mapping[str, Any]) -> Any:
+def _resolved(plan: Plan, location: _Location, value: Any, values: Mapping[str, Any]) -> Any:
     """The value itself, or what the parameter that it names has; also within tables and lists."""
     if isinstance(value, dict):
         found = {key: _resolved(plan, (*location, key), each, values) for key, each in value.items()}
@@ -120,30 +122,40 @@ def _resolved(plan: Plan, location: tuple[int | str, ...], value: Any, values: M
     return values[name]
 
 
-def _holds(plan: Plan, phase: PlanPhase, values: Mapping[str, Any]) -> bool:
-    index = plan.phases.index(phase)
+def _all_phases(
+    plan: Plan, location: _Location, phases: Sequence[PlanPhase], values: Mapping[str, Any]
+) -> Iterator[Any]:
+    """Every phase of a list whose condition holds, those with ``each`` once for each combination."""
+    for index, phase in enumerate(phases):
+        here = (*location, index)
+        if _holds(plan, here, phase, values):
+            yield from _phases(plan, here, phase, values)
+
+
+def _holds(plan: Plan, location: _Location, phase: PlanPhase, values: Mapping[str, Any]) -> bool:
     for name, wanted in phase.when.items():
         if name not in values:
-            location = ("phases", index, "when", name)
-            raise UsageError(f"{_place(plan, location)}: the plan has no such parameter")
+            raise UsageError(f"{_place(plan, (*location, 'when', name))}: the plan has no such parameter")
         if values[name] not in wanted:
             return False
     return True
 
 
-def _phases(plan: Plan, index: int, phase: PlanPhase, values: Mapping[str, Any]) -> Iterator[Phase]:
+def _phases(plan: Plan, location: _Location, phase: PlanPhase, values: Mapping[str, Any]) -> Iterator[Phase]:
     """The phase, or one for each combination of the values in its ``each``."""
     for combination in itertools.product(*phase.each.values()):
         chosen = dict(zip(phase.each, combination, strict=True))
         keys = {"kind": phase.kind, **(phase.model_extra or {}), **chosen}
+        if phase.phases:
+            keys["phases"] = list(_all_phases(plan, (*location, "phases"), phase.phases, values))
         if isinstance(keys.get("name"), str):
             for key, value in chosen.items():
                 keys["name"] = keys["name"].replace(f"{{{key}}}", str(value))
-        yield _phase(plan, index, keys, values)
+        yield _phase(plan, location, keys, values)
 
 
-def _phase(plan: Plan, index: int, keys: Mapping[str, Any], values: Mapping[str, Any]) -> Phase:
-    resolved = {key: _resolved(plan, ("phases", index, key), value, values) for key, value in keys.items()}
+def _phase(plan: Plan, place: _Location, keys: Mapping[str, Any], values: Mapping[str, Any]) -> Phase:
+    resolved = {key: _resolved(plan, (*place, key), value, values) for key, value in keys.items()}
     try:
         made: Phase = _PHASE.validate_python(
             {key: value for key, value in resolved.items() if value is not None}
@@ -151,7 +163,7 @@ def _phase(plan: Plan, index: int, keys: Mapping[str, Any], values: Mapping[str,
     except ValidationError as error:
         first = error.errors()[0]
         # The first part of the location is the kind, by which the models are told apart.
-        location = ("phases", index, *first["loc"][1:])
+        location = (*place, *first["loc"][1:])
         what = "is not a key of this phase" if first["type"] == "extra_forbidden" else first["msg"]
         raise UsageError(
             f"{_place(plan, location)}: {what} (it is {first['input']!r}); docs/job.md has the keys"
@@ -178,9 +190,9 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _place(plan: Plan, location: tuple[int | str, ...]) -> str:
+def _place(plan: Plan, location: _Location) -> str:
     path = plan.origin
     text: str | None = None
     if path is not None and Path(path).is_file():
         text = path.read_text(encoding="utf-8")
-    return place(path, text, location)
+    return place_of(path, text, location)

@@ -110,10 +110,17 @@ def _line_of(text: str, location: Sequence[int | str]) -> int | None:
     for number, line in enumerate(text.splitlines(), start=1):
         header = _HEADER.match(line)
         if header:
-            table = [part.strip().strip("\"'") for part in header[2].split(".")]
+            parts = [part.strip().strip("\"'") for part in header[2].split(".")]
             if header[1] == "[[":
-                counts[header[2]] = counts.get(header[2], -1) + 1
-                table.append(counts[header[2]])
+                name = ".".join(parts)
+                counts[name] = counts.get(name, -1) + 1
+                # Tables within this one count from its beginning.
+                counts = {key: count for key, count in counts.items() if not key.startswith(f"{name}.")}
+            table = []
+            for at, part in enumerate(parts, start=1):
+                table.append(part)
+                if ".".join(parts[:at]) in counts:
+                    table.append(counts[".".join(parts[:at])])
             found = table
         else:
             found = [*table, line.partition("=")[0].strip().strip("\"'")]

@@ -98,14 +98,24 @@ class PlanPhase(_Part):
 
     A value ``"$name"`` stands for the parameter's. ``when`` holds parameters and the values with which the
     phase is run. ``each`` holds keys with a list of values: the phase is run once for each combination, the
-    last key changing fastest, with ``{key}`` in its name standing for the value.
+    last key changing fastest, with ``{key}`` in its name standing for the value. ``phases`` holds the phases
+    of a round, of the kind ``rounds``.
     """
 
     model_config = ConfigDict(extra="allow")
 
-    kind: Literal["prepare", "replay", "synthetic"]
+    kind: Literal["prepare", "replay", "synthetic", "rounds"]
     when: dict[str, list[Any]] = Field(default_factory=dict)
     each: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    phases: list[PlanPhase] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _phases_belong_to_rounds(self) -> PlanPhase:
+        if (self.kind == "rounds") != bool(self.phases):
+            raise ValueError("phases are needed for the kind rounds, and for no other")
+        if any(phase.kind == "rounds" for phase in self.phases):
+            raise ValueError("rounds are not made of rounds")
+        return self
 
 
 class Plan(_Part):

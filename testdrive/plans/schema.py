@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from testdrive.job import Phase
+from testdrive.job import Phase, RoundsPhase
 from testdrive.plans.model import Plan, PlanPhase
 
 Schema = dict[str, Any]
@@ -31,20 +31,30 @@ def plan_schema() -> Schema:
     definitions: Schema = schema[_DEFINITIONS]
     # The phase's own model takes any key: which ones there are is for the job to say, by the kind.
     own: Schema = definitions.pop(PlanPhase.__name__)["properties"]
-    variants = []
-    for model in get_args(get_args(Phase)[0]):
+    rounds_phases = own.pop("phases")
+    models = get_args(get_args(Phase)[0])
+    variants = [{"$ref": f"#/{_DEFINITIONS}/{model.__name__}"} for model in models]
+    of_round = [variant for variant, model in zip(variants, models, strict=True) if model is not RoundsPhase]
+    for model in models:
         phase = _without_null(model.model_json_schema())
-        definitions.update({name: _open(part) for name, part in phase.pop(_DEFINITIONS, {}).items()})
-        definitions[model.__name__] = _phase(phase, own)
-        variants.append({"$ref": f"#/{_DEFINITIONS}/{model.__name__}"})
+        parts = phase.pop(_DEFINITIONS, {})
+        names = parts.keys() - {each.__name__ for each in models}
+        definitions.update({name: _open(parts[name]) for name in names})
+        if model is RoundsPhase:
+            # A round's phases are a plan's too: with conditions and combinations, and without rounds.
+            mine = {**own, "phases": {**rounds_phases, "items": {"oneOf": of_round}, "minItems": 1}}
+            definitions[model.__name__] = {**_phase(phase, mine), "required": ["kind", "phases"]}
+        else:
+            definitions[model.__name__] = _phase(phase, own)
     definitions[PlanPhase.__name__] = {"description": "A phase; docs/job.md has its keys.", "oneOf": variants}
     return {"$schema": _DIALECT, **schema, "title": "A plan of testdrive"}
 
 
 def _phase(phase: Schema, own: Schema) -> Schema:
     """A kind of phase as a plan has it: keys may come from ``each`` or be left to a parameter."""
-    keys = _open(phase)["properties"]
+    keys = {name: part for name, part in _open(phase)["properties"].items() if name not in own}
     own = {name: part for name, part in own.items() if name != "kind"}
+    keys["kind"] = phase["properties"]["kind"]
     each = {**own["each"], "propertyNames": {"enum": sorted(keys.keys() - {"kind"})}}
     # Of what the kind of phase needs, a combination may have a part: that is found when the plan is bound.
     return {

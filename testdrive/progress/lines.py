@@ -18,6 +18,7 @@ from testdrive.events import (
     ImportProgress,
     PhaseBegun,
     Progress,
+    RoundOver,
     Started,
     Stopping,
     Warned,
@@ -61,7 +62,10 @@ class LineDisplay:
         if ended is not None:
             self._print(f"ended: {ended}")
         if isinstance(event, PhaseBegun):
-            self._print(f"phase {position.ordinal} {position.phase}  begins")
+            if event.rounds is None:
+                self._print(f"phase {position.ordinal} {position.phase}  begins")
+        elif isinstance(event, RoundOver):
+            self._print(words.round_over(event))
         elif isinstance(event, Warned):
             self._print(f"warning: {event.code}: {words.warning(event)}")
         elif isinstance(event, Progress | ImportProgress | ExportProgress | CaptureProgress):

@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from testdrive.events import Event, Finished, Warned
+from testdrive.events import Event, Finished, RoundOver, Warned
 from testdrive.progress import words
 from testdrive.progress.history import History, sparkline
 from testdrive.progress.position import Position
@@ -60,6 +60,8 @@ class LiveDisplay:
         if ended is not None:
             # Phases that are over stay on the screen above the picture.
             self._console.print(Text(str(ended), style="dim", no_wrap=True, overflow="ellipsis"))
+        if isinstance(event, RoundOver):
+            self._console.print(Text(words.round_over(event), style="dim", no_wrap=True, overflow="ellipsis"))
         if isinstance(event, Warned):
             self._console.print(warning(event))
 

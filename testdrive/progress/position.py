@@ -13,6 +13,7 @@ from testdrive.events import (
     PhaseBegun,
     PhaseTitle,
     Progress,
+    RoundPosition,
     Started,
     SteadyProgress,
     Stopping,
@@ -71,6 +72,7 @@ class Position:
         self._before = 0
         self._modelled = False
         self._begun = 0
+        self._round: RoundPosition | None = None
         self.phase = "starting"
         self.share: float | None = None
         self.figures = ""
@@ -108,11 +110,23 @@ class Position:
         return ended
 
     def _begin(self, event: PhaseBegun) -> None:
-        self._begun += 1
+        self._begun = self._number_of(event)
         self._began_s = self._clock()
+        self._round = event.rounds
         self.phase, self.share, self.figures, self.last = event.name, None, "", None
+        if event.rounds is not None:
+            self.phase = f"round {event.rounds.round + 1}: {event.name}"
         self.iops.clear()
         self.latency_p99_ns.clear()
+
+    def _number_of(self, event: PhaseBegun) -> int:
+        """Which of the announced phases begins; those of a group are announced once and come again."""
+        if event.rounds is not None:
+            wanted = (event.rounds.name, event.name)
+            for number, phase in enumerate(self._phases, start=1):
+                if phase.rounds is not None and (phase.rounds.name, phase.name) == wanted:
+                    return number
+        return self._begun + 1
 
     def _progress(self, event: Progress) -> None:
         self.last, self.share, self.figures = event, event.done_share, words.figures(event)
@@ -133,7 +147,7 @@ class Position:
     @property
     def is_last(self) -> bool:
         """Whether no phase follows."""
-        return self._begun >= len(self._phases)
+        return self._begun >= len(self._phases) and self._round is None
 
     @property
     def elapsed_s(self) -> float:
@@ -166,15 +180,16 @@ class Position:
     def left_of_plan(self) -> Left | None:
         """What is left of all phases together; None in the last one, and where nothing can be said.
 
-        Phases that end by time are counted at the pace of this one, others not at all: then it is at least
-        that much.
+        Phases that end by time are counted at the pace of this one, others not at all, and those of a group
+        for one round: then it is at least that much.
         """
         if self.is_last or not self._begun:
             return None
         here = self.left
         following = [phase.planned_ns for phase in self._phases[self._begun :]]
         known = [planned_ns for planned_ns in following if planned_ns is not None]
-        certain = here is not None and not here.bound and len(known) == len(following)
+        once = self._round is None and all(phase.rounds is None for phase in self._phases[self._begun :])
+        certain = here is not None and not here.bound and len(known) == len(following) and once
         seconds = (0.0 if here is None or here.bound else here.seconds) + sum(known) / 1e9 * self._pace()
         if not seconds:
             return None
@@ -187,8 +202,11 @@ class Position:
         return self.elapsed_s * 1e9 / self.last.elapsed_ns
 
     def phase_end(self) -> PhaseEnd | None:
-        """What came of the phase so far; None where nothing was told of one."""
+        """What came of the phase so far; None where nothing was told of one.
+
+        None for a phase of a group: a round may have dozens of them, and is told of as a whole.
+        """
         last = self.last
-        if last is None:
+        if last is None or self._round is not None:
             return None
         return PhaseEnd(self.ordinal, self.phase, last.elapsed_ns, last.ios, last.bytes, last.errors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from testdrive.events import CaptureProgress, Progress, SteadyProgress, Warned
+from testdrive.events import CaptureProgress, Progress, RoundOver, SteadyProgress, Warned
 from testdrive.report import units
 
 #: Fewer bytes of a recording than this are none of its rows.
@@ -53,6 +53,13 @@ def steady(found: SteadyProgress) -> str:
     elif found.window:
         parts.append(f"judged from round {found.window} on")
     return "  ".join([*parts, *(["steady"] if found.achieved else [])])
+
+
+def round_over(event: RoundOver) -> str:
+    """What a round of a group came to: how many there were, and how many of its figures are steady."""
+    steady_count = sum(one.achieved for one in event.tracked)
+    state = "steady" if event.achieved else f"{steady_count} of {len(event.tracked)} figures steady"
+    return f"{event.name}: round {event.round + 1} of at most {event.rounds_max} ended, {state}"
 
 
 def capture_figures(event: CaptureProgress) -> str:

@@ -11,7 +11,8 @@ from support import missing
 
 from testdrive.engine import find_engine, run_job
 from testdrive.errors import EngineError, UsageError
-from testdrive.job import DriveRequest, Job, PreparePhase, SyntheticPhase
+from testdrive.events import Event, RoundOver
+from testdrive.job import DriveRequest, Job, Phase, PreparePhase, RoundsPhase, SyntheticPhase, Tracked
 from testdrive.progress import LineDisplay
 from testdrive.recording import Recording
 
@@ -38,6 +39,7 @@ CLOSED: dict[str, Any] = {
     "rate_limit_bytes_per_s": 500e6,
     "on_ns": 5_000_000,
     "off_ns": 5_000_000,
+    "cycles": 10_000,
     "ios": 4_000,
     "bytes": 1 << 30,
     "duration_ns": 10**10,
@@ -58,6 +60,18 @@ OPEN: dict[str, Any] = {
     "max_in_flight": 100,
     "max_lag_ns": 10**9,
     "ios": 500,
+}
+ROUNDS: dict[str, Any] = {
+    "name": "matrix",
+    "phases": [
+        {"kind": "synthetic", "name": "writes", "read_share": 0.0, "duration_ns": 10_000_000},
+        {"kind": "synthetic", "name": "reads", "duration_ns": 10_000_000},
+    ],
+    "tracked": [{"phase": "writes", "measure": "iops"}, {"phase": "reads", "measure": "latency"}],
+    "rounds_max": 4,
+    "window": 3,
+    "range_share": 0.5,
+    "slope_share": 0.5,
 }
 PREPARE: dict[str, Any] = {
     "method": "random",
@@ -82,7 +96,7 @@ def _engine() -> None:
         missing("the engine's release build")
 
 
-def job(folder: Path, *phases: PreparePhase | SyntheticPhase) -> Job:
+def job(folder: Path, *phases: Phase) -> Job:
     return Job(drive=DriveRequest(uri=DRIVE), output=folder / "out.rec", phases=list(phases))
 
 
@@ -95,6 +109,9 @@ def quiet() -> LineDisplay:
 def test_every_key_is_tried_here_and_documented() -> None:
     tried = {"kind"} | CLOSED.keys() | OPEN.keys() | PREPARE.keys()
     assert tried == SyntheticPhase.model_fields.keys() | PreparePhase.model_fields.keys()
+    assert {"kind"} | ROUNDS.keys() == RoundsPhase.model_fields.keys()
+    assert ROUNDS["tracked"][0].keys() == Tracked.model_fields.keys()
+    tried |= ROUNDS.keys()
     text = DOCUMENT.read_text()
     assert [key for key in tried if f"`{key}`" not in text] == []
 
@@ -113,6 +130,30 @@ def test_the_engine_takes_every_key(tmp_path: Path) -> None:
     assert closed["threads"] == 2
     assert opened["issued"]["read"]["ios"] == 500
     assert opened["arrivals_not_issued"] == 0
+
+
+def test_the_engine_takes_every_key_of_rounds_and_says_what_came_of_each(tmp_path: Path) -> None:
+    told: list[RoundOver] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, RoundOver):
+            told.append(event)
+
+    run_job(job(tmp_path, RoundsPhase(kind="rounds", **ROUNDS)), note)
+    with Recording.open(tmp_path / "out.rec") as recording:
+        phases = recording.manifest.phases
+    assert 3 <= len(told) <= 4
+    assert [phase.name for phase in phases] == ["writes", "reads"] * len(told)
+    assert [phase.settings["round"] for phase in phases] == [at // 2 for at in range(len(phases))]
+    found = phases[-1].accounting["rounds"]
+    kept = {key: found[key] for key in ("name", "rounds_max", "window", "range_share", "slope_share")}
+    assert kept == {key: ROUNDS[key] for key in kept}
+    assert found["done"] == len(told)
+    last = told[-1]
+    assert (last.name, last.round, last.achieved) == ("matrix", len(told) - 1, found["achieved"])
+    assert [(one.phase, one.value, one.fit) for one in last.tracked] == [
+        (one["phase"], one["values"][-1], one["fit"]) for one in found["tracked"]
+    ]
 
 
 def test_the_engine_says_which_phase_and_key_is_wrong(tmp_path: Path) -> None:

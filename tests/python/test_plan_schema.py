@@ -66,6 +66,18 @@ recording = "prod.rec"
 lba = "scale"
 without = ["trim"]
 
+[[phases]]
+kind = "rounds"
+rounds_max = "$limit"
+tracked = [{ phase = "read-1", measure = "latency" }]
+when = { mode = ["a"] }
+
+[[phases.phases]]
+kind = "synthetic"
+name = "read-{depth}"
+each = { depth = [1, 32] }
+duration_ns = "$for"
+
 [judgement]
 metrics = ["peak_latency_ns"]
 
@@ -96,6 +108,12 @@ BREAKS: dict[str, Break] = {
     "text for a depth": lambda plan: plan["phases"][0].update(depth="deep"),
     "an unknown process": lambda plan: plan["phases"][1]["arrivals"].update(process="bursts"),
     "an unknown key within a table": lambda plan: plan["phases"][1]["hot_spots"][0].update(share=1),
+    "rounds without phases": lambda plan: plan["phases"][3].update(phases=[]),
+    "rounds of rounds": lambda plan: plan["phases"][3]["phases"].append(copy.deepcopy(plan["phases"][3])),
+    "phases of what is no group": lambda plan: plan["phases"][0].update(phases=plan["phases"][3]["phases"]),
+    "an unknown key within a round": lambda plan: plan["phases"][3]["phases"][0].update(dept=1),
+    "an unknown measure": lambda plan: plan["phases"][3]["tracked"][0].update(measure="mood"),
+    "a seed of a group": lambda plan: plan["phases"][3].update(seed=1),
     "an unknown opcode": lambda plan: plan["phases"][2].update(without=["trims"]),
     "each without values": lambda plan: plan["phases"][1]["each"].update(depth=[]),
     "each of an unknown key": lambda plan: plan["phases"][1]["each"].update(dept=[1]),

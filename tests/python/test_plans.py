@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testdrive.errors import UsageError
-from testdrive.job import DriveRequest, Job, PreparePhase, ReplayPhase
+from testdrive.job import DriveRequest, Job, PreparePhase, ReplayPhase, RoundsPhase, Tracked
 from testdrive.plans import Rule, bind, built_in_names, judge, load
 from testdrive.quantities import duration_ns, size_bytes
 
@@ -59,6 +59,66 @@ def test_the_replay_plan_prepares_and_scales_unless_told_otherwise() -> None:
     assert isinstance(replay, ReplayPhase)
     assert (prepare.method, replay.lba, replay.recording) == ("sequential", "scale", Path("prod.rec"))
     assert (replay.duration_ns, replay.only) == (None, None)
+
+
+ROUNDS = """
+[[phases]]
+kind = "rounds"
+name = "matrix"
+rounds_max = "$depth"
+tracked = [{ phase = "reads-0.0", measure = "iops" }]
+
+[[phases.phases]]
+kind = "synthetic"
+name = "reads-{read_share}"
+each = { read_share = [1.0, 0.0] }
+depth = "$depth"
+duration_ns = 5
+
+[[phases.phases]]
+kind = "synthetic"
+name = "left-out"
+when = { depth = [7] }
+"""
+
+
+def test_a_group_has_its_phases_with_their_parameters_conditions_and_combinations(tmp_path: Path) -> None:
+    *_, group = bind(load(plan_file(tmp_path, MINIMAL + ROUNDS)), {"depth": 6}).phases
+    assert isinstance(group, RoundsPhase)
+    assert [phase.name for phase in group.phases] == ["reads-1.0", "reads-0.0"]
+    assert [phase.model_dump(exclude_none=True) for phase in group.phases][1] == {
+        "kind": "synthetic",
+        "name": "reads-0.0",
+        "read_share": 0.0,
+        "depth": 6,
+        "duration_ns": 5,
+    }
+    assert (group.rounds_max, group.tracked) == (6, [Tracked(phase="reads-0.0", measure="iops")])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            ("duration_ns = 5", "duration_ns = 0"),
+            r"mine\.toml:32: phases\.2\.phases\.0\.duration_ns: .*greater",
+        ),
+        (("rounds_max", "rounds_mx"), r"mine\.toml:24: phases\.2\.rounds_mx: is not a key of this phase"),
+        (('"iops"', '"mood"'), r"mine\.toml:25: phases\.2\.tracked\.0\.measure: .*'throughput'"),
+        (("depth = [7]", "deep = [7]"), r"mine\.toml:37: phases\.2\.phases\.1\.when\.deep: .*no such"),
+        (('"rounds"', '"synthetic"'), r"mine\.toml:21: phases\.2: .*phases are needed for the kind rounds"),
+        (
+            ('kind = "synthetic"\nname = "left', 'kind = "rounds"\nname = "left'),
+            "phases are needed for the kind",
+        ),
+    ],
+)
+def test_an_error_within_a_group_names_its_place(
+    tmp_path: Path, change: tuple[str, str], message: str
+) -> None:
+    text = MINIMAL + ROUNDS.replace(*change)
+    with pytest.raises(UsageError, match=message):
+        bind(load(plan_file(tmp_path, text)), {})
 
 
 def test_parameters_reach_the_phase_in_the_units_of_the_job() -> None:

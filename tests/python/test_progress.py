@@ -111,6 +111,36 @@ def test_a_log_of_hours_gets_a_line_a_minute() -> None:
     assert 280 <= len(text(shown).splitlines()) <= 286
 
 
+def test_a_round_is_told_of_as_a_whole_once_it_is_over() -> None:
+    clock, shown = Clock(), console()
+    position = {"name": "matrix", "round": 2, "rounds_max": 25}
+    fit = {"mean": 5.0}
+    tracked = [
+        {"phase": "a", "measure": "iops", "value": 5.0, "fit": fit, "achieved": True},
+        {"phase": "b", "measure": "latency", "value": None, "fit": None, "achieved": False},
+    ]
+    titles = [
+        {"name": "fill", "kind": "prepare"},
+        *({"name": name, "kind": "k", "rounds": position} for name in "ab"),
+    ]
+    with LineDisplay(shown, "null:", clock, now) as lines:
+        lines(event({"event": "started", "phases": titles}))
+        lines(event({**PHASE, "name": "b", "rounds": position}))
+        lines(event({**PROGRESS, "done_share": 0.2}))
+        # The third round begins with the group's first phase again.
+        lines(event({**PHASE, "name": "a", "rounds": position}))
+        clock.now_s = 6
+        lines(event({**PROGRESS, "done_share": 0.5}))
+        lines(event({"event": "round", **position, "achieved": False, "tracked": tracked}))
+        lines(event({"event": "round", **position, "achieved": True, "tracked": tracked[:1]}))
+    written = [line.split(" ", 1)[1] for line in text(shown).splitlines()]
+    assert written[0].startswith("null:: phase 2/3 round 3: a  50 %  0:06 left  plan at least 0:06 left")
+    assert written[1:] == [
+        "null:: matrix: round 3 of at most 25 ended, 1 of 2 figures steady",
+        "null:: matrix: round 3 of at most 25 ended, steady",
+    ]
+
+
 def test_without_a_share_the_time_so_far_is_shown() -> None:
     clock, shown = Clock(), console()
     lines = LineDisplay(shown, "null:", clock, now)

@@ -161,6 +161,34 @@ fn a_killed_engine_leaves_every_closed_segment_and_the_recording_says_so() {
 }
 
 #[test]
+fn a_killed_engine_leaves_what_was_found_of_the_rounds_that_were_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = folder.path().join("a.rec");
+    let phase = |name: &str| json!({"kind": "synthetic", "name": name, "duration_ns": 50_000_000, "rate_limit_iops": 2_000});
+    let job = json!({"version": 1, "drive": {"uri": "null:"}, "output": output, "phases": [
+        {"kind": "rounds", "name": "matrix", "phases": [phase("one"), phase("other")], "rounds_max": 500, "range_share": 1e-9,
+         "tracked": [{"phase": "one", "measure": "iops"}]}]});
+    let mut engine = Engine::start(&job);
+    let mut rounds = 0;
+    while rounds < 3 {
+        let event = engine.next().expect("the engine ended by itself");
+        rounds += u64::from(event["event"] == "round");
+    }
+    engine.signal(libc::SIGKILL);
+    assert_eq!(engine.end().1, -1, "killed");
+    let manifest = Recording::open(&output).unwrap().manifest;
+    assert_eq!(manifest.status, Status::Interrupted);
+    let done: Vec<u64> =
+        manifest.phases.iter().filter_map(|phase| phase.accounting.get("rounds")?["done"].as_u64()).collect();
+    assert!(done.len() >= 3 && done == (1..=done.len() as u64).collect::<Vec<_>>(), "{done:?}");
+    assert!(manifest
+        .phases
+        .iter()
+        .enumerate()
+        .all(|(at, phase)| { phase.settings["round"] == json!(at / 2) && usize::from(phase.index) == at }));
+}
+
+#[test]
 fn a_recording_in_progress_is_left_alone_by_a_reader_in_another_container() {
     let Some(_turn) = loop_turn() else { return };
     let folder = tempfile::tempdir().unwrap();

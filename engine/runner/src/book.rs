@@ -1,6 +1,7 @@
 //! The manifest while the run goes on: written anew when a phase begins and when it ends, so that a crash at any moment leaves one
 //! that says which rows are of which phase.
 
+use crate::event::RoundPosition;
 use crate::job::{Job, Pace, PhaseJob};
 use crate::phase::PhaseOutcome;
 use crate::plan::{measured_counts, PhasePlan};
@@ -51,16 +52,24 @@ impl<'a> Book<'a> {
         }
     }
 
-    /// Notes that a phase has begun.
+    /// Notes that a phase has begun, in which round of which group where it belongs to one.
     ///
     /// # Errors
     /// When the manifest cannot be written.
-    pub fn begin(&mut self, index: u16, start_ns: i64) -> Result<(), RecordingError> {
-        let job = &self.job.phases[usize::from(index)];
-        let settings = match serde_json::to_value(job) {
+    pub fn begin(
+        &mut self,
+        (index, start_ns): (u16, i64),
+        job: &PhaseJob,
+        round: Option<&RoundPosition>,
+    ) -> Result<(), RecordingError> {
+        let mut settings = match serde_json::to_value(job) {
             Ok(Value::Object(settings)) => settings,
             other => unreachable!("a phase's job is a JSON object, not {other:?}"),
         };
+        if let Some(RoundPosition { name, round, .. }) = round {
+            settings.insert("rounds".into(), name.as_str().into());
+            settings.insert("round".into(), (*round).into());
+        }
         let kind = match job {
             PhaseJob::Prepare(_) => PhaseKind::Prepare,
             PhaseJob::Replay(_) => PhaseKind::Replay,

@@ -2,7 +2,9 @@
 
 use crate::error::RunError;
 use crate::job::PhaseJob;
+use crate::job_generated::Measure;
 use crate::rounds::SteadyProgress;
+use crate::steady_state::Fit;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use testdrive_recording::{Counts, DriveIdentity, Status, Warning};
@@ -36,6 +38,8 @@ pub enum Event {
     },
     /// How far a phase is.
     Progress(Progress),
+    /// A round of a group of phases is over.
+    Round(RoundOver),
     /// Something that makes the figures less valid than they look.
     Warning(Warning),
     /// The recording is closed.
@@ -69,6 +73,47 @@ pub struct PhaseName {
     pub name: String,
     /// `prepare`, `replay` or `synthetic`.
     pub kind: &'static str,
+    /// The round that it belongs to, of a phase of a group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<RoundPosition>,
+}
+
+/// Which round of a group a phase belongs to.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RoundPosition {
+    /// The group's name.
+    pub name: String,
+    /// From 0.
+    pub round: u32,
+    /// Rounds at most.
+    pub rounds_max: u32,
+}
+
+/// What a round of a group came to.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoundOver {
+    /// Which.
+    #[serde(flatten)]
+    pub position: RoundPosition,
+    /// Whether the last window is steady in all that is tracked: then no round follows.
+    pub achieved: bool,
+    /// What is tracked.
+    pub tracked: Vec<TrackedOver>,
+}
+
+/// What is tracked, at the end of a round.
+#[derive(Clone, Debug, Serialize)]
+pub struct TrackedOver {
+    /// The phase's name.
+    pub phase: String,
+    /// What of it.
+    pub measure: Measure,
+    /// In this round; absent where it has none.
+    pub value: Option<f64>,
+    /// Of the last window, once there is one.
+    pub fit: Option<Fit>,
+    /// Whether that window is steady.
+    pub achieved: bool,
 }
 
 /// A phase to come.
@@ -84,14 +129,14 @@ pub struct PlannedPhase {
 }
 
 impl PhaseName {
-    /// Of a phase of the job.
-    pub fn of(job: &PhaseJob) -> PhaseName {
+    /// Of a phase of the job, and the round that it is run in.
+    pub fn of(job: &PhaseJob, rounds: Option<RoundPosition>) -> PhaseName {
         let kind = match job {
             PhaseJob::Prepare(_) => "prepare",
             PhaseJob::Replay(_) => "replay",
             PhaseJob::Synthetic(_) => "synthetic",
         };
-        PhaseName { name: job.name().into(), kind }
+        PhaseName { name: job.name().into(), kind, rounds }
     }
 }
 

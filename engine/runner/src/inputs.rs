@@ -12,7 +12,7 @@ use testdrive_core::{Command, IoRecord, LbaMode, Opcode, Placement};
 use testdrive_drives::{Access, Consent, Target};
 use testdrive_recording::{OrderBy, Recording};
 
-/// Opens the recordings that the job replays, one for each replay phase, and looks whether the host has the CPUs that it names.
+/// Opens the recordings that the job replays, one for each replay phase (those of a group once), and looks whether the host has the CPUs that it names.
 ///
 /// # Errors
 /// When one cannot be read, or cannot be replayed as asked; when a CPU is not this process's.
@@ -34,7 +34,7 @@ pub fn open_sources(job: &Job) -> Result<Vec<Option<Recording>>, RunError> {
         }
         PhaseJob::Prepare(_) => Ok(None),
     };
-    job.phases.iter().map(open).collect()
+    job.each_phase().map(open).collect()
 }
 
 /// Whether the phase may change what the drive holds.
@@ -56,7 +56,7 @@ fn modifies(phase: &PhaseJob, source: Option<&Recording>) -> bool {
 /// # Errors
 /// When the guard refuses, or the system does.
 pub fn open_target(job: &Job, sources: &[Option<Recording>]) -> Result<Target, RunError> {
-    let writes = job.phases.iter().zip(sources).any(|(phase, source)| modifies(phase, source.as_ref()));
+    let writes = job.each_phase().zip(sources).any(|(phase, source)| modifies(phase, source.as_ref()));
     let access = if writes { Access::Write } else { Access::ReadOnly };
     let consent = Consent { erase: job.drive.erase.clone(), erase_signatures: job.drive.erase_signatures };
     // The recording's directory does not exist yet; its disk is that of the nearest ancestor that does.

@@ -1,6 +1,7 @@
 //! The job: what the control plane asks for. Documented in `docs/job.md`.
 
 use crate::job_generated::{PrepareJob, SyntheticJob};
+use crate::job_rounds::RoundsJob;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -44,7 +45,71 @@ pub struct Job {
     #[serde(default = "default_segment_s")]
     pub segment_s: f64,
     /// What to do, in order.
-    pub phases: Vec<PhaseJob>,
+    pub phases: Vec<Step>,
+}
+
+/// An element of the job's phases.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "StepText")]
+pub enum Step {
+    /// A phase.
+    Once(PhaseJob),
+    /// Phases that are run in rounds.
+    Rounds(RoundsJob),
+}
+
+/// A step as the job has it: all kinds stand beside each other.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum StepText {
+    Prepare(PrepareJob),
+    Replay(ReplayJob),
+    Synthetic(Box<SyntheticJob>),
+    Rounds(RoundsJob),
+}
+
+impl From<StepText> for Step {
+    fn from(text: StepText) -> Step {
+        match text {
+            StepText::Prepare(job) => Step::Once(PhaseJob::Prepare(job)),
+            StepText::Replay(job) => Step::Once(PhaseJob::Replay(job)),
+            StepText::Synthetic(job) => Step::Once(PhaseJob::Synthetic(job)),
+            StepText::Rounds(job) => Step::Rounds(job),
+        }
+    }
+}
+
+impl Step {
+    /// For people.
+    pub fn name(&self) -> &str {
+        match self {
+            Step::Once(phase) => phase.name(),
+            Step::Rounds(group) => &group.name,
+        }
+    }
+
+    /// The phase, or those of a round.
+    pub fn phases(&self) -> &[PhaseJob] {
+        match self {
+            Step::Once(phase) => std::slice::from_ref(phase),
+            Step::Rounds(group) => &group.phases,
+        }
+    }
+
+    /// How many phases it comes to, at most.
+    pub fn runs_max(&self) -> usize {
+        match self {
+            Step::Once(_) => 1,
+            Step::Rounds(group) => group.phases.len().saturating_mul(group.rounds_max as usize),
+        }
+    }
+}
+
+impl Job {
+    /// Every phase, those of a group once.
+    pub fn each_phase(&self) -> impl Iterator<Item = &PhaseJob> {
+        self.phases.iter().flat_map(Step::phases)
+    }
 }
 
 /// Which drive.

@@ -1,13 +1,15 @@
 //! Whether a job makes sense: what can be told before anything is opened.
 
 use crate::error::RunError;
-use crate::job::{Data, Job, Pace, PhaseJob, ReplayJob, Streams, JOB_VERSION};
+use crate::job::{Data, Job, Pace, PhaseJob, ReplayJob, Step, Streams, JOB_VERSION};
 use crate::job_check_generated::{check_prepare, check_synthetic};
 use serde::Deserialize;
 use serde_json::Value;
 
 /// The most slots of a queue: the ring of completions is twice as long, and the kernel allows 65,536.
 const DEPTH_MAX: u32 = 16_384;
+/// The most phases of a run: the manifest, which is written anew with each, has them all.
+const RUNS_MAX: usize = 4_000;
 /// The longest time that a job may name, a year: sums of such times stay far from overflowing.
 pub const TIME_MAX_NS: i64 = 365 * 86_400 * 1_000_000_000;
 const TIME_MAX_S: f64 = TIME_MAX_NS as f64 / 1e9;
@@ -32,11 +34,13 @@ impl Job {
         if job.phases.is_empty() {
             return Err(RunError::usage("the job has no phases: name at least one".into()));
         }
-        check(job.phases.len() <= 1_000, "the number of phases", job.phases.len(), "at most 1000")?;
+        let runs_max = job.phases.iter().fold(0, |runs: usize, step| runs.saturating_add(step.runs_max()));
+        let wanted = "at most 4000, with each phase of a group in each of its rounds";
+        check(runs_max <= RUNS_MAX, "the number of phases", runs_max, wanted)?;
         check_seconds("io_timeout_s", job.io_timeout_s)?;
         check_seconds("segment_s", job.segment_s)?;
-        for (index, phase) in job.phases.iter().enumerate() {
-            check_phase(phase).map_err(|error| in_phase(index, Some(phase.name()), &error))?;
+        for (index, step) in job.phases.iter().enumerate() {
+            check_step(step).map_err(|error| in_phase(index, Some(step.name()), &error))?;
         }
         Ok(job)
     }
@@ -47,7 +51,7 @@ fn read_phases(content: &Value) -> Result<(), RunError> {
     let phases = content.get("phases").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     for (index, phase) in phases.iter().enumerate() {
         let name = phase.get("name").or(phase.get("kind")).and_then(Value::as_str);
-        PhaseJob::deserialize(phase).map_err(|error| in_phase(index, name, &error))?;
+        Step::deserialize(phase).map_err(|error| in_phase(index, name, &error))?;
     }
     Ok(())
 }
@@ -76,6 +80,19 @@ pub fn check_duration(duration_ns: Option<i64>) -> Result<(), RunError> {
 
 pub fn check_depth(key: &str, depth: u32) -> Result<(), RunError> {
     check((1..=DEPTH_MAX).contains(&depth), key, depth, &format!("a number from 1 to {DEPTH_MAX}"))
+}
+
+fn check_step(step: &Step) -> Result<(), RunError> {
+    match step {
+        Step::Once(phase) => check_phase(phase),
+        Step::Rounds(group) => {
+            group.check()?;
+            let in_group = |phase: &PhaseJob| {
+                check_phase(phase).map_err(|error| RunError::usage(format!("'{}': {error}", phase.name())))
+            };
+            group.phases.iter().try_for_each(in_group)
+        }
+    }
 }
 
 fn check_phase(phase: &PhaseJob) -> Result<(), RunError> {
@@ -129,7 +146,7 @@ mod tests {
         let text = r#"{"version":1,"drive":{"uri":"null:"},"output":"a.rec","phases":[{"kind":"replay","recording":"b.rec"}]}"#;
         let job = Job::parse(text).unwrap();
         assert_eq!((job.record, job.io_timeout_s, job.on_error), (true, 30.0, OnError::Stop));
-        let PhaseJob::Replay(replay) = &job.phases[0] else { panic!("not a replay") };
+        let Step::Once(PhaseJob::Replay(replay)) = &job.phases[0] else { panic!("not a replay") };
         assert_eq!((replay.pace, replay.lba, replay.speed), (Pace::Timed, LbaMode::Skip, 1.0));
         assert_eq!((replay.depth, replay.max_in_flight, replay.measured), (32, 4096, true));
         assert_eq!(job.phases[0].name(), "replay");

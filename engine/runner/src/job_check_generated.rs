@@ -147,10 +147,11 @@ fn check_ends(job: &SyntheticJob) -> Result<(), RunError> {
     let bounded = job.ios.is_some()
         || job.bytes.is_some()
         || job.duration_ns.is_some()
+        || job.cycles.is_some()
         || job.drive_fills.is_some()
         || job.steady_state.is_some()
         || matches!(job.arrivals, Some(ArrivalsJob::Recording { .. }));
-    let wanted = "at least one of ios, bytes, duration_ns, drive_fills and steady_state";
+    let wanted = "at least one of ios, bytes, duration_ns, cycles, drive_fills and steady_state";
     check(bounded, "an end", "absent", wanted)?;
     job.steady_state.as_ref().map_or(Ok(()), check_steady_state)
 }
@@ -180,7 +181,11 @@ fn check_times(job: &SyntheticJob) -> Result<(), RunError> {
         "both or neither",
     )?;
     check_time("on_ns", job.on_ns.unwrap_or(1))?;
-    check_time("off_ns", job.off_ns.unwrap_or(1))
+    check_time("off_ns", job.off_ns.unwrap_or(1))?;
+    let Some(cycles) = job.cycles else { return Ok(()) };
+    check(job.on_ns.is_some(), "cycles", cycles, "none without on_ns and off_ns, of which they are made")?;
+    let wanted = "a number above 0, in at most a year";
+    check(cycles > 0 && job.cycles_ns().is_some_and(|ns| ns <= TIME_MAX_NS), "cycles", cycles, wanted)
 }
 
 fn check_rate(key: &str, rate: f64) -> Result<(), RunError> {

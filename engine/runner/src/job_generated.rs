@@ -232,6 +232,9 @@ pub struct SyntheticJob {
     /// then none for so long.
     #[serde(default)]
     pub off_ns: Option<i64>,
+    /// Ends the phase: so many turns of both.
+    #[serde(default)]
+    pub cycles: Option<u32>,
     /// Ends the phase: so many I/Os.
     #[serde(default)]
     pub ios: Option<u64>,
@@ -281,6 +284,17 @@ impl SyntheticJob {
     pub fn on_off(&self) -> Option<OnOff> {
         let (on_ns, off_ns) = self.on_ns.zip(self.off_ns)?;
         Some(OnOff { on_ns, off_ns })
+    }
+
+    /// How long the phase is at most.
+    pub fn duration_ns(&self) -> Option<i64> {
+        self.duration_ns.into_iter().chain(self.cycles_ns()).min()
+    }
+
+    /// How long its cycles are together.
+    pub fn cycles_ns(&self) -> Option<i64> {
+        let OnOff { on_ns, off_ns } = self.on_off()?;
+        Some((on_ns + off_ns).saturating_mul(self.cycles?.into()))
     }
 
     /// Share of writes: what reads and trims leave.

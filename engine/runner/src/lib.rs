@@ -17,11 +17,13 @@ mod feeder;
 mod gates;
 mod generate;
 mod generated;
+mod group;
 mod inputs;
 mod job;
 mod job_check;
 mod job_check_generated;
 mod job_generated;
+mod job_rounds;
 mod orders;
 mod phase;
 mod placement;
@@ -30,6 +32,7 @@ mod plan;
 mod recorder;
 mod rounds;
 mod run;
+mod sequence;
 mod slot;
 mod source;
 mod spawn;
@@ -46,12 +49,15 @@ mod worker;
 mod workload;
 
 pub use error::{ErrorKind, RunError};
-pub use event::{Event, Progress};
-pub use job::{Data, DriveChoice, Events, Job, OnError, Pace, PhaseJob, ReplayJob, Streams, JOB_VERSION};
+pub use event::{Event, Progress, RoundOver, RoundPosition, TrackedOver};
+pub use job::{
+    Data, DriveChoice, Events, Job, OnError, Pace, PhaseJob, ReplayJob, Step, Streams, JOB_VERSION,
+};
 pub use job_generated::{
     BlockBytes, BlockShare, HotSpot, Measure, Pattern, PrepareJob, PrepareMethod, SteadyStateJob,
     SyntheticJob,
 };
+pub use job_rounds::{RoundsJob, Tracked};
 pub use rounds::SteadyProgress;
 pub use run::{run, Outcome};
 pub use steady_state::Fit;

@@ -2,6 +2,7 @@
 
 use crate::gates::DepthMeter;
 use crate::job::OnError;
+use crate::rounds::Tally;
 use crate::stop::Stop;
 use crate::throttle::Limits;
 use std::sync::atomic::{AtomicI64, AtomicU64};
@@ -86,6 +87,8 @@ pub struct Orders {
 pub struct Report {
     /// Handed to the drive.
     pub issued: OpcodeCounts,
+    /// What completed without an error.
+    pub completed: Tally,
     /// In-flight depth.
     pub depth: DepthMeter,
     /// Submissions before one that stands earlier in the source.

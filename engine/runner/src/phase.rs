@@ -3,7 +3,7 @@
 use crate::accounting::{Accounting, Depth};
 use crate::arrivals::ArrivalFeeder;
 use crate::error::RunError;
-use crate::event::{Event, PhaseName};
+use crate::event::{Event, PhaseName, RoundPosition};
 use crate::feeder::{queues, Feeder, Feeds};
 use crate::gates::DepthMeter;
 use crate::generate::generate;
@@ -11,7 +11,7 @@ use crate::job::{OnError, PhaseJob};
 use crate::orders::Shared;
 use crate::plan::{lba_map, write_data, PhasePlan};
 use crate::recorder::{Live, RowQueue};
-use crate::rounds::Rounds;
+use crate::rounds::{Rounds, Tally};
 use crate::spawn::Borrower;
 use crate::start_line::StartLine;
 use crate::stop::Stop;
@@ -34,6 +34,8 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(20);
 pub struct PhaseContext<'a> {
     /// The phase's index.
     pub index: u16,
+    /// The round that it belongs to, of a phase of a group.
+    pub round: Option<RoundPosition>,
     /// The run's clock, for real drives.
     pub clock: Clock,
     /// What all threads share.
@@ -56,6 +58,8 @@ pub struct PhaseOutcome {
     pub end_ns: i64,
     /// What became of its source.
     pub accounting: Accounting,
+    /// What completed without an error.
+    pub completed: Tally,
     /// Why the source could not be read to its end.
     pub error: Option<RunError>,
     /// I/Os of an open loop that did not go before the phase ended, though their time came.
@@ -169,7 +173,8 @@ pub fn run_submitters<S: Primed>(
         let threads = unsafe { start(target, submission, feeding.sources, rows) };
         let submitted = threads.map(|threads| {
             let planned = (planned_ios, plan.planned_ns());
-            let watch = Watch::new(context, &line, PhaseName::of(plan.job), planned, rounds);
+            let watch =
+                Watch::new(context, &line, PhaseName::of(plan.job, context.round.clone()), planned, rounds);
             watch_over(threads, watch, tell)
         });
         if submitted.is_err() {
@@ -269,6 +274,7 @@ fn merge(
         start_ns,
         end_ns: start_ns,
         accounting,
+        completed: Tally::default(),
         error,
         overdue: 0,
         starved: 0,
@@ -283,6 +289,7 @@ fn merge(
     {
         outcome.accounting.issued.merge(&report.issued);
         outcome.accounting.order_inversions += report.order_inversions;
+        outcome.completed.merge(&report.completed);
         depth.add(&report.depth);
         intended = join_spans(intended, report.intended_ns);
         submissions = join_spans(submissions, report.submitted_ns);

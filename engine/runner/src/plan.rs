@@ -1,6 +1,6 @@
 //! What a phase of the job comes to on a given target: submitters, depth, pacing, sizes, and how much there is to do.
 
-use crate::event::{PhaseName, PlannedPhase};
+use crate::event::{PhaseName, PlannedPhase, RoundPosition};
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
 use crate::job_generated::{PrepareMethod, SteadyStateJob};
 use crate::orders::Pacing;
@@ -150,10 +150,10 @@ impl PhasePlan<'_> {
         }
     }
 
-    /// The phase as it is announced before the run.
-    pub fn announced(&self, drive: &DriveIdentity) -> PlannedPhase {
+    /// The phase as it is announced before the run; one of a group for its first round.
+    pub fn announced(&self, drive: &DriveIdentity, rounds: Option<RoundPosition>) -> PlannedPhase {
         PlannedPhase {
-            phase: PhaseName::of(self.job),
+            phase: PhaseName::of(self.job, rounds),
             planned_ios: self.planned_ios(drive),
             planned_ns: self.planned_ns(),
         }
@@ -162,7 +162,7 @@ impl PhasePlan<'_> {
     /// Time to come, where it is known.
     pub fn planned_ns(&self) -> Option<i64> {
         match (self.job, self.recording) {
-            (PhaseJob::Synthetic(job), _) => job.duration_ns,
+            (PhaseJob::Synthetic(job), _) => job.duration_ns(),
             (PhaseJob::Replay(job), Some(recording)) if job.pace == Pace::Timed => {
                 let span_ns = measured_span_ns(recording);
                 let end_ns = job.to_ns.unwrap_or(span_ns).min(span_ns.max(job.from_ns));
@@ -182,7 +182,7 @@ impl PhasePlan<'_> {
     /// When to stop submitting, however much is left.
     pub fn duration_ns(&self) -> Option<i64> {
         match self.job {
-            PhaseJob::Synthetic(job) => job.duration_ns,
+            PhaseJob::Synthetic(job) => job.duration_ns(),
             PhaseJob::Replay(job) => job.duration_ns,
             PhaseJob::Prepare(_) => None,
         }

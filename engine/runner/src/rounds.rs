@@ -8,17 +8,36 @@ use serde_json::{json, Value};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-/// What completed in a round.
+/// What completed without an error.
 #[derive(Clone, Copy, Debug, Default)]
-struct Tally {
-    ios: u64,
-    bytes: u64,
-    latency_sum_ns: u64,
+pub struct Tally {
+    /// I/Os.
+    pub ios: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// The sum of their latencies.
+    pub latency_sum_ns: u64,
+}
+
+impl Tally {
+    /// Counts an I/O.
+    #[inline]
+    pub fn add(&mut self, bytes: u64, latency_ns: i64) {
+        self.merge(&Tally { ios: 1, bytes, latency_sum_ns: latency_ns as u64 });
+    }
+
+    /// Counts what another one counted.
+    #[inline]
+    pub fn merge(&mut self, other: &Tally) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.latency_sum_ns = self.latency_sum_ns.saturating_add(other.latency_sum_ns);
+    }
 }
 
 /// A round, as the manifest has it.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Round {
+pub struct Round {
     ios: u64,
     iops: f64,
     throughput_bytes_per_s: f64,
@@ -27,7 +46,8 @@ struct Round {
 }
 
 impl Round {
-    fn of(tally: Tally, round_ns: i64) -> Round {
+    /// What completed in a round that took so long.
+    pub fn of(tally: Tally, round_ns: i64) -> Round {
         let per_second = |count: u64| count as f64 * 1e9 / round_ns as f64;
         Round {
             ios: tally.ios,
@@ -38,7 +58,7 @@ impl Round {
     }
 
     /// What is judged; not a number where there is none.
-    fn value(&self, measure: Measure) -> f64 {
+    pub fn value(&self, measure: Measure) -> f64 {
         match measure {
             Measure::Iops => self.iops,
             Measure::Throughput => self.throughput_bytes_per_s,
@@ -116,9 +136,7 @@ impl Rounds {
             state.open.resize(place + 1, (Tally::default(), 0));
         }
         let (sum, reports) = &mut state.open[place];
-        sum.ios += tally.ios;
-        sum.bytes += tally.bytes;
-        sum.latency_sum_ns = sum.latency_sum_ns.saturating_add(tally.latency_sum_ns);
+        sum.merge(&tally);
         *reports += 1;
         while state.open.first().is_some_and(|(_, reports)| *reports == self.submitters) && !self.are_over() {
             let (tally, _) = state.open.remove(0);
@@ -204,9 +222,7 @@ impl<'a> RoundTally<'a> {
     #[inline]
     pub fn add(&mut self, complete_ns: i64, bytes: u64, latency_ns: i64) {
         self.pass(complete_ns);
-        self.tally.ios += 1;
-        self.tally.bytes += bytes;
-        self.tally.latency_sum_ns = self.tally.latency_sum_ns.saturating_add(latency_ns as u64);
+        self.tally.add(bytes, latency_ns);
     }
 
     /// It is `now_ns`: rounds that ended before are reported. Returns whether the phase is to end.

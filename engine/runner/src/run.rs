@@ -1,14 +1,15 @@
 //! A whole job: its inputs checked, the drive opened by the guard, the phases run, the recording closed whatever happens.
 
-use crate::book::{Book, DriveAccount};
+use crate::book::Book;
 use crate::error::RunError;
-use crate::event::Event;
+use crate::event::{Event, RoundPosition};
 use crate::inputs::{check_fit, open_sources, open_target};
-use crate::job::{Job, Keep};
+use crate::job::{Job, Keep, Step};
 use crate::orders::Shared;
-use crate::phase::{run_phase, PhaseContext, RowProducers};
+use crate::phase::RowProducers;
 use crate::plan::PhasePlan;
 use crate::recorder::{record, row_queue, Live};
+use crate::sequence::{Sequence, Surroundings};
 use crate::telemetry::{write_telemetry, Telling};
 use crate::warnings;
 use rtrb::Consumer;
@@ -20,8 +21,7 @@ use std::time::Duration;
 use testdrive_core::{Histogram, IoRecord};
 use testdrive_drives::{Clock, Target};
 use testdrive_recording::{
-    Counts, Kept, Manifest, PhaseCounters, Recording, RecordingError, RecordingKind, RecordingWriter, Status,
-    WriterLimits,
+    Counts, Kept, Manifest, Recording, RecordingError, RecordingKind, RecordingWriter, Status, WriterLimits,
 };
 
 /// What one submitter's queue of rows comes to on the disk, at most.
@@ -59,7 +59,7 @@ impl Outcome {
 pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Result<Outcome, RunError> {
     let sources = open_sources(job)?;
     let mut target = open_target(job, &sources)?;
-    for (phase, source) in job.phases.iter().zip(&sources) {
+    for (phase, source) in job.each_phase().zip(&sources) {
         check_fit(phase, source.as_ref(), &target)?;
     }
     if let Some(path) = &job.save_state {
@@ -76,8 +76,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     manifest.warnings.extend(warnings::of_sources(sources.iter().flatten().map(|source| &source.manifest)));
     manifest.warnings.iter().for_each(|warning| tell(Event::Warning(warning.clone())));
     let plans: Vec<PhasePlan<'_>> = job
-        .phases
-        .iter()
+        .each_phase()
         .zip(&sources)
         .map(|(job, source)| PhasePlan { job, recording: source.as_ref() })
         .collect();
@@ -89,7 +88,9 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     // Up to here the job could be refused, and the file that was made for it would go again.
     target.keep_file();
     let output = job.output.display().to_string();
-    let phases = plans.iter().map(|plan| plan.announced(target.identity())).collect();
+    let positions = job.phases.iter().flat_map(positions_of);
+    let announced = |(plan, position): (&PhasePlan<'_>, _)| plan.announced(target.identity(), position);
+    let phases = plans.iter().zip(positions).map(announced).collect();
     tell(Event::Started { output, drive: target.identity().clone(), phases });
     let mut shared = Shared::default();
     if let Some(writer) = &writer {
@@ -106,7 +107,15 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
         let telemetry =
             samples.map(|samples| scope.spawn(move || write_telemetry(&job.output, &samples, stop)));
         let telling = Telling(&mut target);
-        let ran = run_phases(&plans, telling.0, producers, &surroundings, &mut book, tell);
+        let ran = Sequence {
+            target: &mut *telling.0,
+            producers,
+            surroundings: &surroundings,
+            book: &mut book,
+            tell: &mut *tell,
+            index: 0,
+        }
+        .run(&plans);
         drop(telling);
         let told = telemetry.map(|writer| writer.join().expect("the writer of the telemetry panicked"));
         book.manifest.telemetry = told.flatten();
@@ -123,13 +132,15 @@ fn limits(job: &Job, submitters: usize) -> WriterLimits {
     WriterLimits { segment_age, reserve_bytes: limits.reserve_bytes + queued_bytes, ..limits }
 }
 
-/// What lasts over all phases.
-struct Surroundings<'a> {
-    job: &'a Job,
-    clock: Clock,
-    shared: &'a Shared,
-    live: &'a Mutex<Live>,
-    signal: &'a AtomicUsize,
+/// For each phase of a step, the round that it is announced for: the first one of its group.
+fn positions_of(step: &Step) -> Vec<Option<RoundPosition>> {
+    let position = match step {
+        Step::Once(_) => None,
+        Step::Rounds(job) => {
+            Some(RoundPosition { name: job.name.clone(), round: 0, rounds_max: job.rounds_max })
+        }
+    };
+    vec![position; step.phases().len()]
 }
 
 fn row_queues(count: usize) -> (RowProducers, Vec<Consumer<IoRecord>>) {
@@ -139,56 +150,6 @@ fn row_queues(count: usize) -> (RowProducers, Vec<Consumer<IoRecord>>) {
             (Some(producer), consumer)
         })
         .unzip()
-}
-
-/// Runs phase after phase, up to the one that ends the run; the error is why one could not be run.
-fn run_phases(
-    plans: &[PhasePlan<'_>],
-    target: &mut Target,
-    mut producers: RowProducers,
-    surroundings: &Surroundings<'_>,
-    book: &mut Book<'_>,
-    tell: &mut dyn FnMut(Event),
-) -> Result<(), RunError> {
-    let stop = &surroundings.shared.stop;
-    for (index, plan) in plans.iter().enumerate() {
-        let context = PhaseContext {
-            index: index as u16,
-            clock: surroundings.clock,
-            shared: surroundings.shared,
-            live: surroundings.live,
-            signal: surroundings.signal,
-            io_timeout_ns: (surroundings.job.io_timeout_s * 1e9) as i64,
-            on_error: surroundings.job.on_error,
-        };
-        let mut note_and_tell = |event: Event| {
-            match &event {
-                Event::Phase { index, start_ns, .. } => {
-                    if let Err(error) = book.begin(*index, *start_ns) {
-                        stop.request(Status::Failed, format!("the recording could not be written: {error}"));
-                    }
-                }
-                Event::Warning(warning) => book.manifest.warnings.push(warning.clone()),
-                _ => {}
-            }
-            tell(event);
-        };
-        let before = target.counters();
-        let mut outcome = run_phase(plan, target, &mut producers, &context, &mut note_and_tell)?;
-        let error = outcome.error.take();
-        // Taken after each phase, so that no event is of two, and before the counters, which it brings up to date.
-        let events = target.take_events();
-        let counters = before.zip(target.counters()).map(|(before, after)| PhaseCounters { before, after });
-        let account = DriveAccount { counters, events };
-        book.end(plan, outcome, account, stop.requested())?;
-        if let Some(error) = error {
-            return Err(error);
-        }
-        if stop.requested() {
-            break;
-        }
-    }
-    Ok(())
 }
 
 /// Closes the recording with everything that is known, and says how the run ended.

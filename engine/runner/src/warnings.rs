@@ -48,6 +48,13 @@ pub fn not_steady(phase: &str, rounds: usize) -> Warning {
     warning("steady_state_not_achieved", message, remedy)
 }
 
+/// A group whose last window of rounds was not steady.
+pub fn rounds_not_steady(group: &str, rounds: usize) -> Warning {
+    let message = format!("'{group}' did not achieve a steady state in {rounds} rounds");
+    let remedy = "look at which of the tracked figures still changes, and give it more rounds (rounds_max) or a longer preparation";
+    warning("steady_state_not_achieved", message, remedy)
+}
+
 /// The code of a source that lacks events, and of a run whose source, or its source, does.
 const LOST: &str = "events_lost";
 const SOURCE_LOST: &str = "source_events_lost";

@@ -96,6 +96,10 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             }
             let next = if ended { Next::Ended } else { self.submit_due() };
             ended = ended || matches!(next, Next::Ended);
+            if ended && self.in_flight() == 0 {
+                // A phase that ends while it rests has nothing to wait for.
+                break;
+            }
             if let Err(error) = self.step(next) {
                 self.shared.stop.request(Status::Failed, format!("the path to the drive failed: {error}"));
             }
@@ -318,8 +322,12 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                 count_failure(self.shared, self.orders.on_error, slot, completion.status, gone);
             }
             let latency_ns = (completion.complete_ns - slot.submit_ns).max(0);
-            if let (Some(tally), 0) = (&mut self.tally, completion.status) {
-                tally.add(completion.complete_ns, slot.planned.command.length_bytes, latency_ns);
+            if completion.status == 0 {
+                let length_bytes = slot.planned.command.length_bytes;
+                self.report.completed.add(length_bytes, latency_ns);
+                if let Some(tally) = &mut self.tally {
+                    tally.add(completion.complete_ns, length_bytes, latency_ns);
+                }
             }
             self.rows.push(&slot.row(latency_ns, completion.status, self.orders.phase));
         }

@@ -4,6 +4,7 @@
 mod support;
 
 mod phases;
+mod rounds;
 mod steady_state;
 mod threads;
 mod times;

@@ -134,6 +134,27 @@ fn a_loop_rests_when_it_is_off() {
     let second = ran.rows.iter().map(|row| row.submit_ns - start_ns).find(|time_ns| *time_ns >= 200_000_000);
     assert_eq!(second, Some(500_000_000));
 
+    let mut counted = rest.clone();
+    counted["cycles"] = json!(3);
+    let ran = bench
+        .run(
+            json!({"uri": SIM}),
+            json!([{"kind": "synthetic", "cycles": 3, "on_ns": 200_000_000,
+        "off_ns": 300_000_000, "depth": 4}, reads(counted)]),
+        )
+        .unwrap();
+    let [alone, within] = &ran.manifest.phases[..] else { panic!("two phases") };
+    assert_eq!(alone.end_ns - alone.start_ns, 1_500_000_000);
+    // A time that is shorter comes first.
+    assert_eq!(within.end_ns - within.start_ns, SECOND_NS);
+    let turns: std::collections::BTreeSet<i64> = ran
+        .rows
+        .iter()
+        .filter(|row| row.phase == 0)
+        .map(|row| (row.submit_ns - alone.start_ns) / 500_000_000)
+        .collect();
+    assert_eq!(turns.into_iter().collect::<Vec<_>>(), [0, 1, 2]);
+
     let mut open = rest;
     open["arrivals"] = json!({"process": "constant", "rate_iops": 1_000});
     let ran = bench.phase(SIM, reads(open));
@@ -154,6 +175,9 @@ fn times_that_make_no_sense_are_refused() {
         (json!({"max_lag_ns": 5}), "max_lag_ns is 5"),
         (json!({"on_ns": 5}), "one of on_ns and off_ns is absent"),
         (json!({"on_ns": 5, "off_ns": 0}), "off_ns is 0"),
+        (json!({"cycles": 5}), "cycles is 5"),
+        (json!({"on_ns": 5, "off_ns": 5, "cycles": 0}), "cycles is 0"),
+        (json!({"on_ns": 5, "off_ns": i64::MAX / 1_000, "cycles": 5}), "cycles is 5"),
         (json!({"rate_limit_bytes_per_s": -1}), "rate_limit_bytes_per_s is -1"),
     ] {
         let refused = bench.run(json!({"uri": SIM}), json!([reads(rest)])).err().unwrap();
