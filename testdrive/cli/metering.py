@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from testdrive.errors import UsageError
 from testdrive.power import Choice, Sampler, parse
@@ -84,9 +85,12 @@ def _check_one_drive_each(choices: Sequence[Choice], targets: Sequence[Target]) 
         return
     for target in targets:
         meters = target.sampler.sources if target.sampler is not None else []
+        logs = target.sampler.logs if target.sampler is not None else []
         of_drive = {source.name for source in meters if source.of == "drive"}
+        of_drive |= {f"csv:{log.file}" for log in logs if log.of == "drive"}
         for choice in choices:
-            if choice.drive is None and choice.name in of_drive:
+            name = f"csv:{Path(choice.place).absolute()}" if choice.kind == "csv" else choice.name
+            if choice.drive is None and name in of_drive:
                 raise choice.error(
                     "with several drives nobody knows which one it measures; add ?drive=URI, or ?of=host if"
                     " it measures the host"

@@ -69,7 +69,7 @@ Power = Annotated[
     typer.Option(
         "--power",
         metavar="METER",
-        help="Read a meter beside the run: hwmon:NAME[:CHANNEL], nvme:DEVICE, rapl. Repeatable."
+        help="Read a meter beside the run: hwmon:NAME[:CHANNEL], nvme:DEVICE, rapl, csv:FILE. Repeatable."
         " `testdrive power list` shows them.",
         show_default=False,
     ),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from urllib.parse import parse_qsl
 
 from testdrive.errors import UsageError
 from testdrive.power.meter import Meter, Of
@@ -15,9 +14,10 @@ RATE_DEFAULT_NS = 100_000_000
 RATE_MAX_HZ = 100.0
 #: A drive's log is read more seldom: each reading is a command to the drive.
 LOG_INTERVAL_NS = 10_000_000_000
-KINDS = ("hwmon", "nvme", "rapl")
+KINDS = ("hwmon", "nvme", "rapl", "csv")
 _SHARED_KEYS = ("drive", "of", "rate")
-_OWN_KEYS: dict[str, tuple[str, ...]] = {"hwmon": (), "nvme": (), "rapl": ()}
+CSV_KEYS = ("time", "power", "voltage", "current", "offset", "time_unit", "power_unit", "zone")
+_OWN_KEYS: dict[str, tuple[str, ...]] = {"hwmon": (), "nvme": (), "rapl": (), "csv": CSV_KEYS}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Choice:
     drive : str or None
         The URI of the drive that it measures, for runs on several.
     keys : mapping of str to str
-        The keys of this kind alone.
+        The keys of this kind alone, as they were written.
     """
 
     text: str
@@ -87,7 +87,8 @@ def _parsed(text: str) -> Choice:
             f"--power {text}: {kind!r} is no kind of meter; use one of {', '.join(KINDS)}, or see which there"
             " are with `testdrive power list`"
         )
-    pairs = parse_qsl(query, keep_blank_values=True)
+    # Not as web forms have it, where a plus is a space: here it parts columns.
+    pairs = [(key, value) for key, _, value in (part.partition("=") for part in query.split("&") if part)]
     keys = dict(pairs)
     known = (*_SHARED_KEYS, *_OWN_KEYS[kind])
     for key, _ in pairs:

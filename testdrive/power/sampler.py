@@ -12,10 +12,12 @@ import os
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 
-from testdrive.errors import UsageError
+from testdrive.errors import TestdriveError, UsageError
 from testdrive.events import Event, Started, Warned
+from testdrive.power.attaching import Attachment, attach, attachment_of
 from testdrive.power.choice import Choice, open_meter
 from testdrive.power.clock import ClockWatch
 from testdrive.power.files import MeterWriter
@@ -49,6 +51,8 @@ class Sampler:
 
     def __init__(self, choices: Sequence[Choice], wanted: Sequence[Choice] = ()) -> None:
         self._meters: list[Meter] = []
+        self._logs: list[Attachment] = []
+        self._recording: Path | None = None
         self._writer = MeterWriter()
         self._watch = ClockWatch()
         self._ending = threading.Event()
@@ -58,7 +62,10 @@ class Sampler:
         self._threads: list[threading.Thread] = []
         try:
             for choice in choices:
-                self._meters.append(open_meter(choice))
+                if choice.kind == "csv":
+                    self._logs.append(attachment_of(choice))
+                else:
+                    self._meters.append(open_meter(choice))
             for choice in wanted:
                 with contextlib.suppress(UsageError):
                     self._meters.append(open_meter(choice))
@@ -72,14 +79,20 @@ class Sampler:
         return [meter.source for meter in self._meters]
 
     @property
+    def logs(self) -> list[Attachment]:
+        """The logs of other meters that are brought in when the run has ended."""
+        return list(self._logs)
+
+    @property
     def has_drive_meter(self) -> bool:
         """Whether the drive's power is among what is measured."""
-        return any(meter.source.of == "drive" and meter.source.kind != "nvme" for meter in self._meters)
+        read = any(meter.source.of == "drive" and meter.source.kind != "nvme" for meter in self._meters)
+        return read or any(log.of == "drive" for log in self._logs)
 
     @property
     def has_meters(self) -> bool:
         """Whether anything is read at all."""
-        return bool(self._meters)
+        return bool(self._meters or self._logs)
 
     def __enter__(self) -> Sampler:
         for number, meter in enumerate(self._meters):
@@ -101,9 +114,23 @@ class Sampler:
         last = self._watch.last()
         if last is not None:
             self._writer.tie(last)
+        self._writer.close()
+        self._attach_logs()
         for trouble in self._troubles:
             self._writer.warning(trouble.code, trouble.message, trouble.remedy or "")
         self._close()
+
+    def _attach_logs(self) -> None:
+        """Bring in what other meters logged; what cannot be is a warning with the way to do it later."""
+        for log in self._logs if self._recording is not None and self._recording.is_dir() else []:
+            assert self._recording is not None
+            try:
+                attach(self._recording, log)
+            except TestdriveError as error:
+                remedy = f"bring it in later: testdrive power attach {self._recording} {log.file}"
+                self._troubles.append(
+                    Warned(event="warning", code=FAILED_CODE, message=str(error), remedy=remedy)
+                )
 
     def close(self) -> None:
         """Let go of the meters of a run that is not made."""
@@ -113,6 +140,7 @@ class Sampler:
         """Take an event of the engine as it arrives; return what went wrong with meters meanwhile."""
         monotonic_ns, unix_ns = time.monotonic_ns(), time.time_ns()
         if isinstance(event, Started) and event.output is not None:
+            self._recording = event.output
             self._writer.begin(event.output)
         tie = self._watch.observe(event, monotonic_ns, unix_ns)
         if tie is not None:
