@@ -69,8 +69,8 @@ Power = Annotated[
     typer.Option(
         "--power",
         metavar="METER",
-        help="Read a meter beside the run: hwmon:NAME[:CHANNEL], nvme:DEVICE, rapl, csv:FILE. Repeatable."
-        " `testdrive power list` shows them.",
+        help="Read a meter beside the run: hwmon:NAME[:CHANNEL], quarch:ADDRESS, nvme:DEVICE, rapl, csv:FILE."
+        " Repeatable. `testdrive power list` shows them.",
         show_default=False,
     ),
 ]

@@ -14,10 +14,10 @@ RATE_DEFAULT_NS = 100_000_000
 RATE_MAX_HZ = 100.0
 #: A drive's log is read more seldom: each reading is a command to the drive.
 LOG_INTERVAL_NS = 10_000_000_000
-KINDS = ("hwmon", "nvme", "rapl", "csv")
+KINDS = ("hwmon", "quarch", "nvme", "rapl", "csv")
 _SHARED_KEYS = ("drive", "of", "rate")
 CSV_KEYS = ("time", "power", "voltage", "current", "offset", "time_unit", "power_unit", "zone")
-_OWN_KEYS: dict[str, tuple[str, ...]] = {"hwmon": (), "nvme": (), "rapl": (), "csv": CSV_KEYS}
+_OWN_KEYS: dict[str, tuple[str, ...]] = {"hwmon": (), "quarch": (), "nvme": (), "rapl": (), "csv": CSV_KEYS}
 
 
 @dataclass(frozen=True)
@@ -148,11 +148,12 @@ def open_meter(choice: Choice) -> Meter:
     UsageError
         It is not there, or cannot be read.
     """
-    from testdrive.power import hwmon, nvme, rapl
+    from testdrive.power import hwmon, nvme, quarch, rapl
 
     openers: dict[str, Callable[[Choice], Meter]] = {
         "hwmon": hwmon.open_meter,
         "nvme": nvme.open_meter,
+        "quarch": quarch.open_meter,
         "rapl": rapl.open_meter,
     }
     return openers[choice.kind](choice)

@@ -84,7 +84,7 @@ def test_meters_of_the_host_are_never_taken_for_the_drives(
         ("hwmon:ina226:power9", "no channel 'power9'; it has power1"),
         ("hwmon:torn", "cannot be read: .* holds 'N/A', which is no integer"),
         ("rapl:7", "no such counter .* it has intel-rapl:0"),
-        ("magic:x", "'magic' is no kind of meter; use one of hwmon, nvme, rapl"),
+        ("magic:x", "'magic' is no kind of meter; use one of hwmon, quarch, nvme, rapl"),
         ("hwmon:ina226?speed=2", "'speed' is no key of hwmon"),
         ("hwmon:ina226?rate=0", "rate=0 is no number of readings"),
         ("hwmon:ina226?rate=1e9", "at most 100"),
