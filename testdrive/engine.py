@@ -6,6 +6,7 @@ What other parts call::
     import_traces(files, output, ...)
     capture_devices(devices, output, ...)
     export_recording(recording, output, format_name, ...)
+    identify_drive(uri)  # what the engine finds there, without writing
     list_drives(), list_models(), list_formats()
 """
 
@@ -15,6 +16,7 @@ import contextlib
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,14 +33,17 @@ from testdrive.events import (
     Failed,
     Finished,
     Imported,
+    Started,
     parse,
 )
-from testdrive.job import Job
+from testdrive.job import DriveRequest, Job, SyntheticPhase
+from testdrive.manifest import Drive
 
 __all__ = [
     "capture_devices",
     "export_recording",
     "find_engine",
+    "identify_drive",
     "import_traces",
     "list_drives",
     "list_formats",
@@ -71,6 +76,32 @@ def run_job(job: Job, on_event: OnEvent | None = None) -> Finished:
     """
     request = json.dumps(job.to_json_object())
     return converse(["run"], request, RUN_EVENTS, on_event, str(job.output))
+
+
+def identify_drive(uri: str) -> Drive:
+    """What the engine finds at a drive's URI, whichever path leads there: a run of a single read asks it.
+
+    Raises
+    ------
+    UsageError, SafetyRefusal, DriveFailure, Interrupted, EngineError
+        As :func:`run_job`, which would meet the same.
+    """
+    found: list[dict[str, Any]] = []
+
+    def note(event: object) -> None:
+        if isinstance(event, Started) and event.drive is not None:
+            found.append(event.drive)
+
+    # 64 KiB are whole blocks of any drive.
+    phase = SyntheticPhase(kind="synthetic", read_share=1.0, block_bytes=65536, depth=1, ios=1)
+    with tempfile.TemporaryDirectory(prefix="testdrive-") as scratch:
+        output = Path(scratch) / "identity.rec"
+        run_job(Job(drive=DriveRequest(uri=uri), output=output, record=False, phases=[phase]), note)
+    if not found:
+        raise EngineError(
+            f"{BINARY_NAME} did not say what {uri} is; reinstall both parts of testdrive together"
+        )
+    return Drive.model_validate(found[0])
 
 
 def import_traces(

@@ -145,6 +145,9 @@ class SyntheticPhase(_GeneratedPhase):
     duration_ns: PositiveInt | None = None
     drive_fills: PositiveFloat | None = None
     steady_state: SteadyState | None = None
+    #: For the control plane alone, and so not a key of the job: whether the phase is left out on a drive that
+    #: does not support it (``testdrive.plans.fitting``).
+    when_supported: bool = Field(default=False, exclude=True)
 
 
 SinglePhase = Annotated[PreparePhase | ReplayPhase | SyntheticPhase, Field(discriminator="kind")]

@@ -178,6 +178,14 @@ class DriveEventsSummary(_Part):
     dropped: list[DroppedDriveEvents] = Field(default_factory=list)
 
 
+class LeftOut(_Part):
+    """A phase of the plan that was not run, since the drive does not support it."""
+
+    name: str
+    reason: str
+    settings: dict[str, Any] = Field(default_factory=dict)
+
+
 class PlanRun(_Part):
     """The plan that a run was asked for with."""
 
@@ -186,6 +194,7 @@ class PlanRun(_Part):
     question: str = ""
     figures: list[str] = Field(default_factory=list)
     parameters: dict[str, Any] = Field(default_factory=dict)
+    left_out: list[LeftOut] = Field(default_factory=list)
 
 
 class Kept(_Part):

@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from testdrive.engine import run_job
+from testdrive.engine import identify_drive, run_job
 from testdrive.errors import Interrupted, TestdriveError
 from testdrive.events import Event
 from testdrive.job import DriveRequest, Job, Keep
 from testdrive.plans import BoundPlan, Verdict, judge
+from testdrive.plans.fitting import depends_on_drive, fitted
 from testdrive.plans.judgement import metric_at
 from testdrive.power import Sampler
 from testdrive.progress import Display
@@ -88,6 +89,11 @@ def run_one(
     bound: BoundPlan, target: Target, options: RunOptions, show: Show, title: str | None = None
 ) -> Result:
     """Run the plan on one drive, then read what was recorded, also of a run that failed."""
+    if depends_on_drive(bound):
+        try:
+            bound = fitted(bound, identify_drive(target.uri))
+        except TestdriveError as error:
+            return Result(target, error=error)
     job = Job(
         drive=DriveRequest(uri=target.uri, erase=target.erase, erase_signatures=options.erase_signatures),
         output=target.recording,

@@ -1,7 +1,8 @@
 """What a method draws and tabulates, apart from how: the page's script and the PNG writer read the same.
 
-A figure is one panel or several with a common horizontal axis. Series have points in the units that the axis'
-title names; nothing is drawn where a value is not finite.
+A figure is one panel or several with a common horizontal axis. A panel may have a second vertical axis at its
+right, for a quantity of another unit. Series have points in the units that their axis' title names; nothing
+is drawn where a value is not finite.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from testdrive.report.palette import Ink
 
-Style = Literal["points", "line", "steps", "bars"]
+#: A ``line`` of few points marks each of them; a ``rule``, which bounds or marks something, does not.
+Style = Literal["points", "line", "steps", "rule", "bars"]
+#: Which of a panel's vertical axes.
+Side = Literal["left", "right"]
 Scale = Literal["linear", "log", "nines"]
 
 #: What an axis of nines is marked at, in percent.
@@ -47,6 +51,9 @@ class Axis:
     labels: tuple[str, ...] = ()
     #: An SI prefix with this symbol, for example ``s``; without it numbers stand as they are.
     si_unit: str = ""
+    #: The colour of its title and numbers, where a panel has two vertical axes: that of the series which use
+    #: it.
+    ink: Ink | None = None
 
     def places(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Where values of this axis are drawn, for drawers that know linear and logarithmic scales only."""
@@ -79,6 +86,7 @@ class Axis:
             "labels": list(self.labels),
             "ticks": [list(tick) for tick in self.ticks],
             "si_unit": self.si_unit,
+            "ink": self.ink.payload() if self.ink else None,
         }
 
 
@@ -93,6 +101,7 @@ class Series:
     style: Style = "line"
     #: Which of the figure's panels, from the top.
     panel: int = 0
+    side: Side = "left"
     #: The first point of a line that rests on too few I/Os: from the one before it on, the line is faint.
     faint_from: int | None = None
 
@@ -115,6 +124,7 @@ class Series:
             "style": self.style,
             "panel": self.panel,
             "faint_from": self.faint_from,
+            "side": self.side,
         }
 
 
@@ -129,7 +139,11 @@ class Part:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure with everything that a reader needs to read it without the text around it."""
+    """A figure with everything that a reader needs to read it without the text around it.
+
+    ``y`` has the left axis of each panel, from the top; ``right`` and ``headings`` are empty or have one
+    entry for each panel too.
+    """
 
     key: str
     title: str
@@ -140,6 +154,18 @@ class Figure:
     part: Part | None = None
     #: The heading of the section that it stands in, after the method's own; without one it is in that.
     chapter: str = ""
+    right: tuple[Axis, ...] = ()
+    #: What stands above each panel, where the panels are of different drives.
+    headings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("right", "headings"):
+            assert len(getattr(self, name)) in (0, len(self.y)), f"{name}: none, or one for each panel"
+        assert self.right or all(series.side == "left" for series in self.series), "no right axis"
+
+    def axis_of(self, series: Series) -> Axis:
+        """The vertical axis that a series belongs to."""
+        return (self.right if series.side == "right" else self.y)[series.panel]
 
     @property
     def full_title(self) -> str:
@@ -152,7 +178,9 @@ class Figure:
             "key": self.key,
             "x": self.x.payload(),
             "y": [axis.payload() for axis in self.y],
-            "series": [one.drawn(self.x, self.y[one.panel]).payload() for one in self.series],
+            "right": [axis.payload() for axis in self.right],
+            "headings": list(self.headings),
+            "series": [one.drawn(self.x, self.axis_of(one)).payload() for one in self.series],
         }
 
 
@@ -176,3 +204,5 @@ class Findings:
     tables: list[Table]
     #: What a reader must know to judge them: one sentence each.
     notes: list[str] = field(default_factory=list)
+    #: Tables that stand below the figures: long ones, of which the figures are the overview.
+    details: list[Table] = field(default_factory=list)

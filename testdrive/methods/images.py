@@ -31,16 +31,24 @@ def draw(figure: Figure) -> Canvas:
     """The figure on a canvas of the usual width, with its title and a legend."""
     canvas = new_figure(PANEL_INCHES * len(figure.y) + 1.0)
     panels = canvas.subplots(len(figure.y), 1, sharex=True, squeeze=False)[:, 0]
+    seconds = [panel.twinx() for panel in panels] if figure.right else []
     for at, (panel, axis) in enumerate(zip(panels, figure.y, strict=True)):
-        mine = [series for series in figure.series if series.panel == at]
-        for order, series in enumerate(mine):
-            _draw_series(panel, series.drawn(figure.x, axis), order, len(mine))
+        _draw_axis(panel, figure, [one for one in figure.series if one.panel == at and one.side == "left"])
         _dress(panel, axis, vertical=True)
         panel.grid(alpha=0.3)
+        panel.set_axisbelow(True)
+        if figure.headings:
+            panel.set_title(plain(figure.headings[at]), loc="left", fontsize="medium")
+    for at, (panel, axis) in enumerate(zip(seconds, figure.right, strict=True)):
+        _draw_axis(panel, figure, [one for one in figure.series if one.panel == at and one.side == "right"])
+        _dress(panel, axis, vertical=True)
     _dress(panels[-1], figure.x, vertical=False)
-    panels[0].set_title(plain(figure.full_title), loc="left")
+    if figure.headings:
+        canvas.suptitle(plain(figure.full_title), x=0.01, ha="left")
+    else:
+        panels[0].set_title(plain(figure.full_title), loc="left")
     handles, labels = [], []
-    for panel in panels:
+    for panel in [*panels, *seconds]:
         for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
             if label not in labels:
                 handles.append(handle)
@@ -57,6 +65,11 @@ def draw(figure: Figure) -> Canvas:
         markerscale=larger,
     )
     return canvas
+
+
+def _draw_axis(panel: Axes, figure: Figure, mine: Sequence[Series]) -> None:
+    for order, series in enumerate(mine):
+        _draw_series(panel, series.drawn(figure.x, figure.axis_of(series)), order, len(mine))
 
 
 def _draw_series(panel: Axes, series: Series, order: int, many: int) -> None:
@@ -91,6 +104,9 @@ def _dress(panel: Axes, axis: Axis, *, vertical: bool) -> None:
         (panel.set_yscale if vertical else panel.set_xscale)("log")
     (panel.set_ylim if vertical else panel.set_xlim)(*axis.range)
     ticks.set_label_text(axis.title)
+    if axis.ink is not None:
+        ticks.label.set_color(axis.ink.light)
+        ticks.set_tick_params(which="both", labelcolor=axis.ink.light)
     if axis.ticks:
         places, texts = zip(*axis.ticks, strict=True)
         ticks.set_ticks(list(places), list(texts))

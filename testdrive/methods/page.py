@@ -74,7 +74,8 @@ def write_method_page(recording_dirs: Sequence[Path], page: Path) -> Path:
         found = [(method, method.look(runs)) for method in methods]
         figures = [figure for _, findings in found for figure in findings.figures]
         write_images(figures, page.parent / "figures")
-        _write_csv([table for _, findings in found for table in findings.tables], page.parent / "tables")
+        tables = [table for _, findings in found for table in (*findings.tables, *findings.details)]
+        _write_csv(tables, page.parent / "tables")
         data = pack({"figures": {figure.key: figure.payload() for figure in figures}})
         title = _title(opened[0].manifest, subjects)
         return write_page(page, f"{title}: testdrive", _body(title, subjects, found), data)
@@ -126,8 +127,10 @@ def _drives(subjects: Sequence[Subject]) -> Markup:
 
 def _sections(method: Method, findings: Findings) -> list[tuple[str, str, Markup]]:
     """The method's section and those of its chapters: anchor, heading, and the whole."""
-    tables, figures = findings.tables, findings.figures
-    chapters = dict.fromkeys(["", *(one.chapter for one in tables), *(one.chapter for one in figures)])
+    tables, figures, details = findings.tables, findings.figures, findings.details
+    chapters = dict.fromkeys(
+        ["", *(one.chapter for one in (*tables, *details)), *(one.chapter for one in figures)]
+    )
     made = []
     for at, chapter in enumerate(chapters):
         anchor = f"{method.name}-{at}" if chapter else method.name
@@ -139,6 +142,7 @@ def _sections(method: Method, findings: Findings) -> list[tuple[str, str, Markup
             *(_table(table) for table in tables if table.chapter == chapter),
             *_figures([figure for figure in figures if figure.chapter == chapter]),
             None if figures else html.tag("p", "The run ended before there was anything to draw."),
+            *(_table(table) for table in details if table.chapter == chapter),
         )
         made.append((anchor, heading, section))
     return made
@@ -167,7 +171,9 @@ def _figure(figure: Figure) -> Markup:
         html.tag("h3", figure.title),
         html.tag(
             "div",
-            class_=f"plot method panels-{len(figure.y)}",
+            class_="plot method",
+            style=f"--panels: {len(figure.y)}",
+            data_panels=str(len(figure.y)),
             data_plot="method",
             data_figure=figure.key,
             data_file=figure.key,

@@ -19,6 +19,11 @@ def round_above(value: float) -> float:
     return next(step * power for step in _STEPS if step * power >= value * (1 - 1e-12))
 
 
+def headroom(value: float) -> float:
+    """A twentieth more than ``value``, so that points at it do not lie on the figure's edge; 1 of 0."""
+    return value * 1.05 if value > 0 else 1.0
+
+
 def log_range(values: Iterable[NDArray[np.float64]]) -> tuple[float, float]:
     """Whole decades that hold every value above zero; one decade from 1 of nothing."""
     held = [array[np.isfinite(array) & (array > 0)] for array in values]

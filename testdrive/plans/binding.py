@@ -13,6 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from testdrive.errors import UsageError
 from testdrive.job import Phase
+from testdrive.manifest import LeftOut
 from testdrive.plans.loading import place as place_of
 from testdrive.plans.model import Plan, PlanPhase, Rule
 from testdrive.plans.values import value_of
@@ -37,12 +38,15 @@ class BoundPlan:
         Phases for ``testdrive.job.Job``, without those whose condition does not hold.
     rules : list of Rule
         With their limits filled in, without those whose parameter is absent.
+    left_out : tuple of LeftOut
+        The phases that the drive does not support, with why (``testdrive.plans.fitting``).
     """
 
     plan: Plan
     values: dict[str, Any]
     phases: list[Phase]
     rules: list[Rule]
+    left_out: tuple[LeftOut, ...] = ()
 
     def described(self) -> dict[str, Any]:
         """The plan as the recording's manifest keeps it: what it is called, and every parameter's value."""
@@ -52,7 +56,8 @@ class BoundPlan:
         }
         parameters = {name: value for name, value in values.items() if value is not None}
         told = {"name": plan.name, "title": plan.title, "question": plan.question, "figures": plan.figures}
-        return {**told, "parameters": parameters}
+        left_out = [one.model_dump(mode="json") for one in self.left_out]
+        return {**told, "parameters": parameters, **({"left_out": left_out} if left_out else {})}
 
 
 def bind(plan: Plan, given: Mapping[str, Any], *, short: bool = False) -> BoundPlan:

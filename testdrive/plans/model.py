@@ -99,7 +99,8 @@ class PlanPhase(_Part):
     A value ``"$name"`` stands for the parameter's. ``when`` holds parameters and the values with which the
     phase is run. ``each`` holds keys with a list of values: the phase is run once for each combination, the
     last key changing fastest, with ``{key}`` in its name standing for the value. ``phases`` holds the phases
-    of a round, of the kind ``rounds``.
+    of a round, of the kind ``rounds``. ``when_supported`` leaves a synthetic phase out on a drive whose
+    logical blocks do not divide its I/Os, instead of refusing the plan.
     """
 
     model_config = ConfigDict(extra="allow")

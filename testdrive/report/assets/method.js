@@ -12,10 +12,23 @@ function methodAxis(spec, narrow) {
   const ends = [spec.low, spec.high];
   if (ends.every((end) => end !== null)) axis.range = spec.scale === "log" ? ends.map(Math.log10) : ends;
   else if (spec.scale !== "log" && spec.low === 0) axis.rangemode = "tozero";
-  if (spec.ticks.length > 0) Object.assign(axis, { tickmode: "array", tickvals: spec.ticks.map((tick) => tick[0]), ticktext: spec.ticks.map((tick) => tick[1]) });
-  else if (spec.si_unit === "IOPS") axis.tickformat = "~s";
+  if (spec.ticks.length > 0) {
+    const texts = spec.ticks.map((tick) => plainText(tick[1]).replaceAll("\n", "<br>"));
+    Object.assign(axis, { tickmode: "array", tickvals: spec.ticks.map((tick) => tick[0]), ticktext: texts });
+    if (spec.labels.length > 0) axis.automargin = true;
+  } else if (spec.si_unit === "IOPS") axis.tickformat = "~s";
   else if (spec.si_unit) Object.assign(axis, { tickformat: "~s", ticksuffix: spec.si_unit, exponentformat: "SI" });
+  if (spec.ink) Object.assign(axis, { color: inkColour(spec.ink), title: { ...axis.title, font: { color: inkColour(spec.ink) } } });
   return axis;
+}
+
+// Left axes come first, from the top, then the right ones.
+function methodAxisNumber(spec, series) {
+  return 1 + series.panel + (series.side === "right" ? spec.y.length : 0);
+}
+
+function methodAxisKey(prefix, number) {
+  return number === 1 ? prefix : `${prefix}${number}`;
 }
 
 // A share from its place on an axis of nines, with the digits that the place has.
@@ -32,9 +45,9 @@ function hoverValue(axis, name) {
 
 function methodTraces(spec, series, shown) {
   const ink = inkColour(series.ink);
-  const vertical = spec.y[series.panel];
+  const vertical = (series.side === "right" ? spec.right : spec.y)[series.panel];
   const trace = {
-    name: plainText(series.name), x: series.x, y: series.y, yaxis: series.panel === 0 ? "y" : `y${series.panel + 1}`,
+    name: plainText(series.name), x: series.x, y: series.y, yaxis: methodAxisKey("y", methodAxisNumber(spec, series)),
     legendgroup: series.name, showlegend: !shown.has(series.name),
     hovertemplate: `${[hoverValue(spec.x, "x"), hoverValue(vertical, "y")].filter(Boolean).join(": ")}<extra>%{fullData.name}</extra>`,
   };
@@ -57,15 +70,29 @@ function methodFigure(data, element) {
   const layout = baseLayout(element);
   const narrow = isNarrow(element);
   const panels = spec.y.length;
-  const last = panels > 1 ? `y${panels}` : "y";
-  layout.xaxis = { ...methodAxis(spec.x, narrow), anchor: last };
+  // What lies between two panels and above each, as shares of the whole, is as high however many there are.
+  const gap = panels > 1 ? 0.12 / panels : 0;
+  const above = spec.headings.length > 0 ? 0.08 / panels : 0;
+  layout.xaxis = { ...methodAxis(spec.x, narrow), anchor: methodAxisKey("y", panels) };
   spec.y.forEach((axis, index) => {
     const height = 1 / panels;
     const top = 1 - index * height;
-    layout[index === 0 ? "yaxis" : `yaxis${index + 1}`] = { ...methodAxis(axis, narrow), domain: [top - height + (index < panels - 1 ? 0.06 : 0), top] };
+    const domain = [top - height + (index < panels - 1 ? gap : 0), top - above];
+    layout[methodAxisKey("yaxis", index + 1)] = { ...methodAxis(axis, narrow), domain };
+    if (spec.right.length > 0) {
+      const under = methodAxisKey("y", index + 1);
+      layout[methodAxisKey("yaxis", panels + index + 1)] = { ...methodAxis(spec.right[index], narrow), overlaying: under, side: "right", showgrid: false, anchor: "x" };
+    }
   });
+  if (spec.right.length > 0) layout.margin.r = narrow ? 52 : 72;
+  layout.annotations = spec.headings.map((heading, index) => ({
+    text: `<b>${plainText(heading)}</b>`, showarrow: false, xref: "paper", x: 0, xanchor: "left",
+    yref: "paper", y: layout[methodAxisKey("yaxis", index + 1)].domain[1], yanchor: "bottom",
+  }));
   roomForLegend(element, spec.series.map((series) => series.name), layout);
   layout.barmode = "group";
   layout.showlegend = true;
+  // Points are drawn too small for a legend.
+  layout.legend.itemsizing = "constant";
   return { traces: spec.series.flatMap((series) => methodTraces(spec, series, shown)), layout };
 }
