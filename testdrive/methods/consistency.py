@@ -13,7 +13,6 @@ from testdrive.methods.method import Method
 from testdrive.methods.runs import Run
 from testdrive.methods.scales import log_range, round_above
 from testdrive.metrics.scans.distribution import rank
-from testdrive.report import units
 
 PHASES = ("writes", "writes-spare")
 #: The linear figure reaches to this, or the smallest round number above it that holds all.
@@ -115,7 +114,7 @@ def _table(traces: Sequence[_Trace], suffix: str, words: str) -> Table:
             [
                 trace.name,
                 f"{len(settled):,}",
-                units.number(mean),
+                f"{mean:,.0f}",
                 f"{settled.min():,.0f}",
                 f"{np.sort(settled)[rank(10_000, len(settled)) - 1]:,.0f}",
                 f"{settled.std() / mean * 100:.1f} %" if mean else "no I/Os",

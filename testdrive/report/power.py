@@ -154,10 +154,12 @@ def _measured(all_: PowerLines, recording: Recording) -> PowerLines | None:
 def draw_power(figure: Figure, shown: list[tuple[Subject, PowerLines]]) -> None:
     """Draw power and temperature of each drive into an empty figure, a panel for each."""
     panels = figure.subplots(len(shown), 1, sharex=True, squeeze=False)[:, 0]
+    # All drives have the same scale, as everywhere else.
+    most_w = max(float(np.nanmax(lines.power_mw)) for _, lines in shown) / 1e3
     for panel, (subject, lines) in zip(panels, shown, strict=True):
         edges = np.append(lines.start_ns, lines.end_ns[-1]) / 1e9
         panel.stairs(lines.power_mw / 1e3, edges, color=palette.OPCODES["write"].light, baseline=None)
-        panel.set_ylim(0, max(float(np.nanmax(lines.power_mw)) / 1e3 * 1.1, 1e-3))
+        panel.set_ylim(0, max(most_w * 1.1, 1e-3))
         panel.set_ylabel("power (W)")
         panel.set_title(subject.label.replace("$", r"\$"), loc="left")
         if lines.temperature_mc is not None:

@@ -94,8 +94,8 @@ function listenToFolding() {
 // As the style sheet has it for paper, which is not in force yet when the plots are drawn for it.
 function paperHeight(element) {
   if (element.dataset.plot === "latency") return element.classList.contains("with-trims") ? 432 : 256;
-  if (element.dataset.plot === "method") return 108 + 180 * Number(element.dataset.panels);
-  return { offsets: 224, power: 200, rates: 340, mix: 230, places: 300, growth: 250, "statement-latency": 250, "trim-streams": 150 }[element.dataset.plot] || 288;
+  if (element.dataset.plot === "method") return element.closest(".pair") ? 336 : 108 + 180 * Number(element.dataset.panels);
+  return { offsets: 224, power: 200, rates: 340, mix: 230, places: 300, growth: 250, "statement-latency": 250, "trim-streams": 150 }[element.dataset.plot] || 336;
 }
 
 function listenToPrinting() {

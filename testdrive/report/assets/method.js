@@ -3,7 +3,7 @@
 const DASHES = { solid: "solid", dash: "dash", dot: "dot", dashdot: "dashdot", longdash: "longdash" };
 
 function methodAxis(spec, narrow) {
-  const axis = baseAxis(narrow ? spec.title.replace(/ \(.*\)$/, "") : spec.title);
+  const axis = baseAxis(narrow ? spec.title.replace(/ \(log\)$/, "") : spec.title);
   if (spec.scale === "log") {
     Object.assign(axis, { type: "log", dtick: 1, minor: { ticks: "outside", ticklen: 2, tickcolor: colour("rule") } });
   }
@@ -91,6 +91,8 @@ function methodFigure(data, element) {
   }));
   roomForLegend(element, spec.series.map((series) => series.name), layout);
   layout.barmode = "group";
+  // Points are drawn too small for a legend.
+  if (spec.series.every((series) => series.style === "points")) layout.legend.itemsizing = "constant";
   layout.showlegend = true;
   // Points are drawn too small for a legend.
   layout.legend.itemsizing = "constant";

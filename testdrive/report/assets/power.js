@@ -1,5 +1,11 @@
 // Power in steps, and the temperature on an axis of its own where the drive tells it.
 
+// All drives have the same scale, as everywhere else.
+function mostWatts(data) {
+  const measured = Object.values(data.subjects).filter((subject) => subject.power);
+  return measured.flatMap((subject) => Array.from(subject.power.watts)).reduce((most, watts) => (watts > most ? watts : most), 0);
+}
+
 function powerFigure(data, element) {
   const subject = data.subjects[element.dataset.subject];
   const { edges, watts, celsius } = subject.power;
@@ -12,7 +18,7 @@ function powerFigure(data, element) {
     hovertemplate: "from %{x:.1f} s: %{y:.2f} W<extra></extra>",
   }];
   layout.xaxis = { ...baseAxis("time since the start (s)"), range: [data.scales.time.low / 1e9, data.scales.time.high / 1e9] };
-  layout.yaxis = { ...baseAxis("power (W)"), rangemode: "tozero", range: [0, Math.max(...steps.filter(Number.isFinite)) * 1.1 || 1] };
+  layout.yaxis = { ...baseAxis("power (W)"), rangemode: "tozero", range: [0, mostWatts(data) * 1.1 || 1] };
   if (celsius) {
     traces.push({
       type: "scatter", mode: "lines", name: "temperature", x: Array.from(edges).slice(1), y: Array.from(celsius), yaxis: "y2",
