@@ -59,9 +59,11 @@ def capture(
             show_default=False,
         ),
     ] = None,
+    power: shared.Power = None,
     as_json: shared.AsJson = False,
 ) -> int:
     """Record the I/O of block devices while their applications run. Needs root; writes nothing to them."""
+    from testdrive.cli.metering import beside_capture
     from testdrive.cli.naming import RECORDING_SUFFIX, drive_name, new_recording
     from testdrive.cli.output import print_json, show_on_stderr
     from testdrive.engine import capture_devices
@@ -69,7 +71,8 @@ def capture(
 
     default = Path(drive_name(devices[0]) + RECORDING_SUFFIX) if len(devices) == 1 else SEVERAL
     chosen = new_recording(output, default)
-    with show_on_stderr(", ".join(Path(device).name for device in devices)) as shown:
+    meters = beside_capture(devices, power or [])
+    with show_on_stderr(", ".join(Path(device).name for device in devices)) as shown, meters(shown) as follow:
         finished = capture_devices(
             devices,
             chosen,
@@ -77,7 +80,7 @@ def capture(
             size_max_bytes=None if max_size is None else size_bytes(max_size),
             events=events,
             buffer_bytes=None if buffer is None else size_bytes(buffer),
-            on_event=shown,
+            on_event=follow,
         )
     if as_json:
         print_json(finished.model_dump(mode="json", exclude={"event", "accounting"}))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from testdrive.errors import UsageError
+from testdrive.events import Event
 from testdrive.power import Choice, Sampler, parse
 from testdrive.power.choice import LOG_INTERVAL_NS
 from testdrive.power.nvme import controller_of
@@ -45,6 +47,43 @@ def beside_meters(targets: Sequence[Target], texts: Sequence[str], telemetry: st
                 target.sampler.close()
         raise
     return made
+
+
+Follow = Callable[[Event], None]
+
+
+def beside_capture(
+    devices: Sequence[str], texts: Sequence[str]
+) -> Callable[[Follow], AbstractContextManager[Follow]]:
+    """Open the meters for a capture; return what reads them around it, showing events with what is given.
+
+    Raises
+    ------
+    UsageError
+        A meter cannot be opened, or the capture is of several devices.
+    """
+    choices = parse(texts)
+    if choices and len(devices) > 1:
+        raise UsageError("--power is of one device; capture the device that the meter measures by itself")
+    sampler = Sampler(choices) if choices else None
+
+    @contextmanager
+    def around(show: Follow) -> Iterator[Follow]:
+        if sampler is None:
+            yield show
+            return
+
+        def follow(event: Event) -> None:
+            for news in sampler.follow(event):
+                show(news)
+            show(event)
+
+        with sampler:
+            yield follow
+        for news in sampler.news():
+            show(news)
+
+    return around
 
 
 def _log_interval_ns(telemetry: str | None) -> int | None:

@@ -2,7 +2,8 @@
 
 ``telemetry.temperature_before_mc`` is the first reading of the drive's temperature, ``temperature_after_mc``
 the last, ``temperature_max_mc`` the highest in the measured phases (null without a reading in them). The
-source is the drive's SMART log, else the ledger of a modelled drive, else a sensor of a meter of the drive.
+source is the drive's SMART log, else the log of a modelled drive; never a meter's chip, which has a
+temperature of its own.
 
 ``smart_before`` and ``smart_after`` are the first and the last whole reading of the SMART log,
 ``smart_growth`` by how much what only grows grew. ``throttled`` is whether a count or a time of throttling
@@ -51,8 +52,7 @@ def compute(scan: Scan) -> Values:
     """Temperatures, logs, and what throttled."""
     recording = scan.recording
     values: Values = dict.fromkeys(_KEYS)
-    drives = [metered for metered in recording.meters() if metered.source.of == "drive"]
-    log = next((metered for metered in drives if metered.source.kind == "nvme"), None)
+    log = next((metered for metered in recording.meters() if metered.source.kind == "nvme"), None)
     if log is not None and len(log.time_ns):
         before, after = ({name: _whole(each[at]) for name, each in log.values.items()} for at in (0, -1))
         growing = [name for name in before if not name.endswith(_LEVELS)]
@@ -61,7 +61,7 @@ def compute(scan: Scan) -> Values:
         values["telemetry.smart_before"], values["telemetry.smart_after"] = before, after
         values["telemetry.smart_growth"] = growth
         values["telemetry.throttled"] = any(growth.get(name, 0) > 0 for name in _THROTTLING)
-    warm = _temperature(recording, log, drives)
+    warm = _temperature(recording, log)
     if warm is None:
         return values | {"telemetry.code": NOT_MEASURED}
     title, time_ns, celsius = warm
@@ -75,15 +75,14 @@ def compute(scan: Scan) -> Values:
     return values
 
 
-def _temperature(recording: Recording, log: Metered | None, drives: list[Metered]) -> Readings | None:
+def _temperature(recording: Recording, log: Metered | None) -> Readings | None:
     told = recording.telemetry().get("temperature")
     if log is None and told is not None and told.unit == "mC" and len(told.time_ns):
         return "the modelled drive's own log", told.time_ns, told.value.astype(np.float64)
-    for metered in [log] if log is not None else drives:
-        celsius = metered.values.get(_TEMPERATURE)
-        if celsius is not None and (known := np.isfinite(celsius)).any():
-            return metered.source.title, metered.time_ns[known], celsius[known]
-    return None
+    celsius = log.values.get(_TEMPERATURE) if log is not None else None
+    if log is None or celsius is None or not (known := np.isfinite(celsius)).any():
+        return None
+    return log.source.title, log.time_ns[known], celsius[known]
 
 
 def _whole(value: float) -> int | None:

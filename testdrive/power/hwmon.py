@@ -111,9 +111,9 @@ class HwmonMeter:
         channel = self._channel
         parts = {"energy_uj": channel.energy, "power_uw": channel.power}
         values = {name: read_integer(path) for name, path in parts.items() if path is not None}
-        # The temperature is an addition: one that cannot be read now does not cost the power.
+        # The sensor's own, not the drive's. One that cannot be read now does not cost the power.
         if channel.temperature is not None and (warm := integer_of(channel.temperature)) is not None:
-            values["temperature_mc"] = warm
+            values["chip_temperature_mc"] = warm
         return values
 
     def close(self) -> None:

@@ -30,6 +30,7 @@ IDLE_MIN_NS = 1_000_000_000
 _LEDGER_INTERVAL_NS = 1_000_000_000
 #: The kind of a phase in which nothing is issued on purpose.
 _IDLE_KIND = "idle"
+Readings = tuple[NDArray[np.int64], NDArray[np.float64]]
 #: The name of the source that a modelled drive is itself.
 LEDGER = "ledger"
 
@@ -69,7 +70,7 @@ class Power:
     counted : dict of int to float
         Microjoules of phases, by their index, that the source counted itself.
     temperature : tuple of numpy.ndarray, optional
-        Times, and thousandths of a degree Celsius, where the same source tells.
+        Times, and thousandths of a degree Celsius, where the drive's log tells.
     """
 
     name: str
@@ -79,7 +80,7 @@ class Power:
     clock: str
     pieces: Pieces
     counted: dict[int, float]
-    temperature: tuple[NDArray[np.int64], NDArray[np.float64]] | None = None
+    temperature: Readings | None = None
 
     @property
     def is_ledger(self) -> bool:
@@ -151,19 +152,26 @@ def power_of(recording: Recording) -> Power | None:
 
 def powers(recording: Recording) -> list[Power]:
     """Return every source of power of a recording, the drive's and the host's, the best of each first."""
-    found = [power for metered in recording.meters() if (power := _metered(metered)) is not None]
+    every = recording.meters()
+    warm = next((readings for metered in every if (readings := _temperature(metered)) is not None), None)
+    found = [power for metered in every if (power := _metered(metered, warm)) is not None]
     ledger = _ledger(recording)
     return [*found, *([ledger] if ledger else [])]
 
 
-def _metered(metered: Metered) -> Power | None:
+def _temperature(metered: Metered) -> Readings | None:
+    """The drive's temperature, which only its own log tells: a meter's chip has one of its own."""
+    celsius = metered.values.get("temperature_mc") if metered.source.kind == "nvme" else None
+    if celsius is None or not (known := np.isfinite(celsius)).any():
+        return None
+    return metered.time_ns[known], celsius[known]
+
+
+def _metered(metered: Metered, warm: Readings | None) -> Power | None:
     pieces = metered.pieces()
     if pieces is None or not len(pieces):
         return None
-    source, warm = metered.source, None
-    if (celsius := metered.values.get("temperature_mc")) is not None:
-        known = np.isfinite(celsius)
-        warm = (metered.time_ns[known], celsius[known])
+    source = metered.source
     return Power(source.name, source.title, source.of, source.uncertainty, metered.clock, pieces, {}, warm)
 
 

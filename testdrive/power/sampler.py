@@ -17,9 +17,10 @@ from types import TracebackType
 
 from testdrive.errors import TestdriveError, UsageError
 from testdrive.events import Event, Started, Warned
+from testdrive.manifest import read_manifest
 from testdrive.power.attaching import Attachment, attach, attachment_of
 from testdrive.power.choice import Choice, open_meter
-from testdrive.power.clock import ClockWatch
+from testdrive.power.clock import ClockWatch, Tie
 from testdrive.power.files import MeterWriter
 from testdrive.power.integral import GAP_INTERVALS
 from testdrive.power.meter import Meter, Source
@@ -112,13 +113,30 @@ class Sampler:
             if thread.is_alive():
                 self._trouble(meter, "does not answer any more")
         last = self._watch.last()
-        if last is not None:
-            self._writer.tie(last)
+        for tie in self._ties_of_capture() if last is None else [last]:
+            self._writer.tie(tie)
         self._writer.close()
         self._attach_logs()
         for trouble in self._troubles:
             self._writer.warning(trouble.code, trouble.message, trouble.remedy or "")
         self._close()
+
+    def _ties_of_capture(self) -> list[Tie]:
+        """A capture's clock is the kernel's monotonic one, less the whole seconds that its manifest tells.
+
+        That holds at its zero and now alike: both are told, so that nobody takes one word for a late one.
+        """
+        if self._recording is None:
+            return []
+        try:
+            manifest = read_manifest(self._recording)
+        except TestdriveError:
+            return []
+        zero_ns = manifest.clock.shift_ns
+        if manifest.kind != "capture" or manifest.clock.source != "clock_monotonic" or not zero_ns:
+            return []
+        now_ns, unix_ns = time.monotonic_ns(), time.time_ns()
+        return [Tie(0, zero_ns, unix_ns - now_ns + zero_ns), Tie(now_ns - zero_ns, now_ns, unix_ns)]
 
     def _attach_logs(self) -> None:
         """Bring in what other meters logged; what cannot be is a warning with the way to do it later."""

@@ -25,7 +25,7 @@ def test_a_chip_is_found_by_its_drivers_name_its_directory_and_its_path(
     addresses = ("ina226", "hwmon3", str(chip), f"{chip}/power1_input", f"{chip}:power1", "ina226:power1")
     for address in addresses:
         meter = opened(f"hwmon:{address}")
-        assert meter.read() == {"power_uw": 4_250_000, "temperature_mc": 41_500}
+        assert meter.read() == {"power_uw": 4_250_000, "chip_temperature_mc": 41_500}
         assert meter.source.of == "drive"
 
 

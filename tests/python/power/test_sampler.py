@@ -189,6 +189,21 @@ def test_clocks_that_drift_apart_are_followed() -> None:
     np.testing.assert_allclose(mapping.to_recording_ns(at), np.array([0, 1800, 3600]) * S, atol=10_000_000)
 
 
+def test_a_captures_clock_is_the_kernels_less_whole_seconds(chip: Path, tmp_path: Path) -> None:
+    shift_ns = (time.monotonic_ns() // S - 3) * S
+    clock = {"source": "clock_monotonic", "shift_ns": shift_ns}
+    rows = {"submit_ns": [5], "latency_ns": [1000], "length_bytes": [4096], "opcode": [0]}
+    path = write_recording(tmp_path / "a.rec", rows, kind="capture", clock=clock)
+    before_ns = time.monotonic_ns()
+    with Sampler(parse([FAST])) as sampler:
+        sampler.follow(Started(event="started", output=path))
+    after_ns = time.monotonic_ns()
+    with Recording.open(path) as recording:
+        (metered,) = recording.meters()
+    assert metered.clock.endswith("within 1 ms")
+    assert before_ns - shift_ns <= metered.time_ns[0] <= metered.time_ns[-1] <= after_ns - shift_ns
+
+
 def test_a_run_without_a_word_of_its_clock_has_no_times(chip: Path, tmp_path: Path) -> None:
     path = recording_of(tmp_path)
     with Sampler(parse([FAST])) as sampler:
