@@ -33,7 +33,7 @@ def require(program: str) -> str:
     return path
 
 
-def run_testdrive(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+def run_testdrive(*arguments: str | Path, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
     """Run the installed command with the real engine, as a user does; without them the test is skipped."""
     from testdrive.engine import find_engine
     from testdrive.errors import EngineError
@@ -46,7 +46,7 @@ def run_testdrive(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     except EngineError:
         missing("the engine's release build")
     said = [os.fspath(command), *map(os.fspath, arguments)]
-    return subprocess.run(said, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(said, capture_output=True, text=True, check=False, timeout=timeout_s)
 
 
 @contextmanager
