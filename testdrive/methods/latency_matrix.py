@@ -19,8 +19,8 @@ from testdrive.metrics.scans import QUANTILES, Distribution
 from testdrive.report import units
 
 #: The fewest I/Os behind a p99.999: those that put a one-sided 95 % upper bound on it, the least n with
-#: 1 - p^n >= 0.95. Its nearest rank would be another than the longest from 100,000 on, and chance alone from
-#: 1 on.
+#: 1 - p^n >= 0.95, as for the percentiles of a summary. Its nearest rank is below the maximum's from 100,000
+#: on, but of so few I/Os none is beyond the true p99.999 with a probability of 0.37.
 P99_999_SAMPLES_MIN = SAMPLES_MIN["p99_999"]
 HEAD = ["I/Os", "average", "p99.999", "maximum"]
 

@@ -229,7 +229,7 @@ def _row(writes: _Writes) -> list[str]:
     amplification = _write_amplification(writes.phase)
     if levels.end_iops is None:
         short = f"too short: {whole} s, not {SECONDS_MIN}"
-        return [*start, *[short] * 5, fills, amplification]
+        return [*start, short, *["too short"] * 4, fills, amplification]
     if levels.cliff_s is None:
         cliff = ["no cliff", f"none in {fills}" if total is not None else fills, "no cliff"]
     else:
@@ -265,6 +265,12 @@ def _notes(runs: Sequence[Run], everything: Sequence[_Writes]) -> list[str]:
         if whole < writes.planned_s:
             planned = units.duration(writes.planned_s * SECOND_NS)
             notes.append(f"{writes.name}: ended after {units.duration(whole * SECOND_NS)} of {planned}.")
+        span_share = float((writes.phase.settings or {}).get("span_share") or 1.0)
+        if span_share < 1:
+            notes.append(
+                f"{writes.name}: only {units.percent(span_share)} of the drive was used, so that most of it"
+                " was spare area; drive fills are of the whole drive."
+            )
         if total is not None and total < 1:
             notes.append(
                 f"{writes.name}: only {units.number(total)} of the drive was written; a cliff would come"

@@ -80,13 +80,20 @@ def test_what_still_changes_at_the_end_is_not_called_settled() -> None:
 
 def test_a_run_too_short_to_be_judged_says_so() -> None:
     row = look(both([100] * 10, [100] * 10)).tables[0].rows[1]
-    assert row == ["d, incompressible", "100", *["too short: 10 s, not 25"] * 5, "0.100", "2.50"]
+    assert row == ["d, incompressible", "100", "too short: 10 s, not 25", *["too short"] * 4, "0.100", "2.50"]
 
 
 def test_a_drive_that_was_not_written_over_once_is_named_above_the_figures() -> None:
     findings = look(both([100] * 400, [100] * 50))
     (note,) = findings.notes
     assert note.startswith("d, incompressible: only 0.500 of the drive was written")
+
+
+def test_a_drive_of_which_a_part_was_used_is_named_above_the_figures() -> None:
+    phase = writes("writes", FALLING)
+    phase.settings = {**phase.settings, "span_share": 0.25}
+    (note,) = look(built_run([phase], parameters={"zeroes": "no"})).notes
+    assert note.startswith("d, incompressible: only 25.0 % of the drive was used")
 
 
 def test_a_run_that_ended_early_is_shown_as_far_as_it_got() -> None:
