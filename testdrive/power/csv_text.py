@@ -24,6 +24,8 @@ POWER_UNITS_UW = {"W": 1e6, "mW": 1e3, "uW": 1.0}
 TIME_UNITS_NS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 #: Times beyond this (in 1973) are since 1970; below, since some start of the meter's own.
 _ABSOLUTE_NS = 10**17
+#: Times beyond this (in the year 2128) are none, and differences of them would not fit.
+_TIME_MAX_NS = 5 * 10**18
 _DELIMITERS = ",;\t"
 #: A header is looked for this far: meters write their settings before it.
 _PREAMBLE_LINES_MAX = 200
@@ -208,4 +210,6 @@ def _time_ns(text: str, layout: Layout) -> tuple[int, bool]:
     if not value.is_finite():
         raise ValueError(f"{text!r} is no time")
     time_ns = round(value * TIME_UNITS_NS[layout.time_unit])
+    if abs(time_ns) > _TIME_MAX_NS:
+        raise ValueError(f"{text!r} is no time")
     return time_ns, abs(time_ns) >= _ABSOLUTE_NS

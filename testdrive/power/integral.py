@@ -107,11 +107,15 @@ class Pieces:
         length_ns = max(end_ns - start_ns, 0)
         if not len(self) or not length_ns:
             return Stretch(0.0, 0, length_ns)
-        readings = int(np.count_nonzero((self.times_ns >= start_ns) & (self.times_ns <= end_ns)))
-        inside = np.flatnonzero((self.start_ns >= start_ns) & (self.end_ns <= end_ns))
+        first, behind = (
+            np.searchsorted(self.times_ns, start_ns),
+            np.searchsorted(self.times_ns, end_ns, "right"),
+        )
+        readings = int(behind - first)
         energy_uj, covered_ns = 0.0, 0
-        if len(inside):
-            low, high = inside[0], inside[-1] + 1
+        if readings >= 2:
+            # The pieces between readings within: each piece has the number of its first reading.
+            low, high = first, behind - 1
             energy_uj = float(self._energy_before_uj[high] - self._energy_before_uj[low])
             covered_ns = int(self._covered_before_ns[high] - self._covered_before_ns[low])
         # The piece that each end lies within, once where it is the same.

@@ -144,7 +144,8 @@ class Sampler:
             assert self._recording is not None
             try:
                 attach(self._recording, log)
-            except TestdriveError as error:
+            except Exception as error:
+                # Whatever is wrong with somebody's file, the run has ended and its recording stands.
                 remedy = f"bring it in later: testdrive power attach {self._recording} {log.file}"
                 self._troubles.append(
                     Warned(event="warning", code=FAILED_CODE, message=str(error), remedy=remedy)

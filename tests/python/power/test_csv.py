@@ -75,10 +75,10 @@ def test_columns_and_units_are_what_the_header_and_the_options_say(
 def test_what_the_meter_wrote_before_its_header_and_between_its_readings_is_passed_over(
     tmp_path: Path,
 ) -> None:
-    text = "Model,X100\nRange,10 A\n\n\ufefft,P\n0,1\noverload,\n1,nan\n2,3\n"
+    text = "Model,X100\nRange,10 A\n\n\ufefft,P\n0,1\noverload,\n1e30,1\n1,nan\n2,3\n"
     log = log_of(tmp_path, text.replace("\ufeff", ""), time="t", power=("P",))
     np.testing.assert_allclose(log.power_uw, [1e6, 3e6])
-    assert log.passed_over == 2
+    assert log.passed_over == 3
 
 
 @pytest.mark.parametrize(
