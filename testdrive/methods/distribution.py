@@ -88,8 +88,9 @@ def look(runs: Sequence[Run]) -> Findings:
         depths = sorted({one.depth for one in mine})
         tables.append(_table(mine, operation, depths))
         figures.append(_overview(runs, mine, operation, depths))
+        scales = _Scales.of(mine)
         for depth in depths:
-            figures += _figures([one for one in mine if one.depth == depth], _Scales.of(mine))
+            figures += _figures([one for one in mine if one.depth == depth], scales)
     return Findings(figures, tables, _notes(runs, everything))
 
 
@@ -120,7 +121,7 @@ class _Scales:
 
 def _figures(mine: Sequence[Measured], scales: _Scales) -> list[Figure]:
     operation, depth = mine[0].operation, mine[0].depth
-    paced = _paced(mine[0])
+    paced = _common_pace(mine)
     part = Part(f"random {operation} at queue depth {depth}{paced}", depth in OPEN_DEPTHS)
     latency = Axis("service time (log)", "log", scales.low_s, scales.high_s, si_unit="s")
     ios = Axis(f"I/Os in each {_bin_words()} (log)", "log", 0.5, scales.most_ios, si_unit="IOPS")
@@ -219,7 +220,7 @@ def _overview(runs: Sequence[Run], mine: Sequence[Measured], operation: str, dep
     most = max(max(_waiting(one) for one in mine), 1.0)
     return Figure(
         f"distribution-{operation}",
-        f"Random {operation} against queue depth{_paced(mine[0])}",
+        f"Random {operation} against queue depth{_common_pace(mine)}",
         "Deeper queues bring more I/Os a second until the drive is busy; from there on they bring waiting.",
         Axis("queue depth", labels=tuple(f"{depth}" for depth in depths)),
         (
@@ -255,7 +256,7 @@ def _table(mine: Sequence[Measured], operation: str, depths: Sequence[int]) -> T
     head = ["drive", "queue depth", "IOPS", f"I/O time above {units.duration(WAIT_NS)}"]
     head += [name.replace("_", ".") for name in _TABLED] + ["max"]
     head += ["steady state"] if operation == "writes" else []
-    title = f"Random {operation} at each queue depth{_paced(mine[0])}: service times"
+    title = f"Random {operation} at each queue depth{_common_pace(mine)}: service times"
     return Table(f"distribution-{operation}", title, head, rows, _chapter(operation))
 
 
@@ -284,6 +285,12 @@ def _paced(one: Measured) -> str:
     if not (on_ns and off_ns):
         return ""
     return f", {units.duration(on_ns)} on and {units.duration(off_ns)} off"
+
+
+def _common_pace(mine: Sequence[Measured]) -> str:
+    """The pace for a title, which stands over all: nothing where they differ, which a note says."""
+    paces = {_paced(one) for one in mine}
+    return paces.pop() if len(paces) == 1 else ""
 
 
 def _notes(runs: Sequence[Run], everything: Sequence[Measured]) -> list[str]:

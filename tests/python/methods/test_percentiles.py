@@ -282,6 +282,8 @@ def test_runs_of_different_pace_or_reach_are_compared_with_a_note(runs: Path) ->
         "d1 (modelled) has 3 of 12 depths of writes and reads.",
     ]
     assert len(figure(findings, "writes-32-ios").series) == 1
+    assert " on and " not in findings.tables[0].title
+    assert " on and " not in figure(findings, "writes-1-ios").full_title
 
 
 @pytest.mark.slow
