@@ -52,10 +52,12 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Totals:
-    """A whole phase."""
+    """A whole phase, over the I/Os that completed without an error."""
 
     ios: int
     bytes: int
+    sum_ns: float = 0.0
+    max_ns: int = 0
 
 
 class Run:
@@ -139,7 +141,12 @@ class Run:
         """What completed of a phase without an error, what ended after its last whole second too."""
         found = self._seconds
         chosen = found["phase"] == phase.index
-        return Totals(int(found["ios"][chosen].sum()), int(found["bytes"][chosen].sum()))
+        return Totals(
+            int(found["ios"][chosen].sum()),
+            int(found["bytes"][chosen].sum()),
+            float(found["sum_ns"][chosen].sum()),
+            int(found["max_ns"][chosen].max(initial=0)),
+        )
 
     @cached_property
     def power(self) -> Power | None:
