@@ -48,6 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tests/vm/run.py", description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help="names of cases; all without them")
     parser.add_argument("--engine", type=Path, required=True, help="a testdrive-engine without libraries")
+    parser.add_argument("--conformance", type=Path, help="the conformance tests without libraries")
     parser.add_argument("--directory", type=Path, default=Path("target/vm"), help="where kernels are kept")
     parser.add_argument("--keep", type=Path, help="a folder to keep what the cases left in")
     options = parser.parse_args(arguments)
@@ -114,6 +115,8 @@ def _passes(
         try:
             programs = _programs(case.guest, options.directory)
             programs["testdrive-engine"] = engine
+            if "testdrive-conformance" in case.script:
+                programs["testdrive-conformance"] = _conformance(options)
             image.write_initramfs(initramfs, kernel, busybox, case.guest.modules, programs)
             result = run(case.guest, kernel.program, initramfs, job, case.script)
             output = result.output
@@ -132,6 +135,12 @@ def _passes(
                 shutil.copytree(job, options.keep / case.name, dirs_exist_ok=True)
         print(f"ok     {case.name} ({time.monotonic() - began_s:.0f} s)", flush=True)
         return True
+
+
+def _conformance(options: argparse.Namespace) -> Path:
+    if options.conformance is None:
+        raise image.ImageError("the case runs the conformance tests: give --conformance (make vm-test does)")
+    return Path(options.conformance)
 
 
 def _programs(guest: Guest, directory: Path) -> dict[str, Path]:

@@ -35,17 +35,23 @@ impl WriteData {
 }
 
 /// An anonymous mapping.
-struct Region {
+pub(crate) struct Region {
     start: NonNull<u8>,
     length: usize,
     next: usize,
+    /// Where it is cut for registration: what fits into a piece is not put across a cut. The whole length where it is not cut.
+    piece: usize,
 }
 
 // SAFETY: a region owns its mapping alone and is only reached through its one owner.
 unsafe impl Send for Region {}
 
 impl Region {
-    fn map(length: usize) -> io::Result<Region> {
+    /// Memory of at least so many bytes, touched.
+    ///
+    /// # Errors
+    /// When the system has not the memory.
+    pub(crate) fn map(length: usize) -> io::Result<Region> {
         let length = length.next_multiple_of(ALIGNMENT);
         // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no memory of this process.
         let start = unsafe {
@@ -62,10 +68,11 @@ impl Region {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).expect("mmap does not map address 0");
-        Ok(Region { start, length, next: 0 })
+        Ok(Region { start, length, next: 0, piece: length })
     }
 
-    fn bytes_mut(&mut self) -> &mut [u8] {
+    /// All of it.
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: the mapping is readable, writable, `length` bytes long, and borrowed here as `self` is.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.length) }
     }
@@ -77,6 +84,9 @@ impl Region {
     #[inline]
     fn take(&mut self, length: usize) -> *mut u8 {
         assert!(length <= self.length, "an I/O of {length} bytes with buffers of {}", self.length);
+        if self.next % self.piece + length > self.piece {
+            self.next = self.next.next_multiple_of(self.piece);
+        }
         if self.next + length > self.length {
             self.next = 0;
         }
@@ -86,8 +96,22 @@ impl Region {
         start
     }
 
+    /// As the kernel is told of it.
     fn iovec(&self) -> libc::iovec {
         libc::iovec { iov_base: self.start.as_ptr().cast(), iov_len: self.length }
+    }
+
+    /// Cuts it into pieces of so many bytes, a multiple of [`ALIGNMENT`], and a rest.
+    pub(crate) fn cut(&mut self, piece_bytes: usize) -> Vec<libc::iovec> {
+        self.piece = piece_bytes;
+        let start = self.start.as_ptr() as usize;
+        (0..self.length)
+            .step_by(piece_bytes)
+            .map(|offset| libc::iovec {
+                iov_base: (start + offset) as *mut libc::c_void,
+                iov_len: piece_bytes.min(self.length - offset),
+            })
+            .collect()
     }
 }
 
@@ -171,6 +195,14 @@ impl Buffers {
         }
     }
 
+    /// Both regions in pieces of so many bytes, those for reads first: for kernels that do not take a part of a large buffer. What is no
+    /// longer than a piece lies within one, unless writes are refilled.
+    pub fn pieces(&mut self, piece_bytes: usize) -> Vec<libc::iovec> {
+        let mut pieces = self.reads.cut(piece_bytes);
+        pieces.extend(self.writes.cut(piece_bytes));
+        pieces
+    }
+
     /// Both regions, in the order of their indices.
     pub fn iovecs(&self) -> [libc::iovec; 2] {
         [self.reads.iovec(), self.writes.iovec()]
@@ -231,6 +263,23 @@ mod tests {
         assert!(zero_share(WriteData::Zero) == 1.0);
         assert!(zero_share(WriteData::Incompressible) < 0.01);
         assert!((zero_share(WriteData::CompressibleShare(0.5)) - 0.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn what_fits_into_a_piece_lies_within_one_and_what_is_longer_begins_with_one() {
+        let mut buffers = Buffers::new(&options(1 << 20, WriteData::Zero, false)).unwrap();
+        let pieces = buffers.pieces(126_976);
+        let region = buffers.iovecs()[0].iov_base as usize;
+        let covered: usize = pieces.iter().map(|piece| piece.iov_len).sum();
+        assert_eq!(covered, buffers.iovecs().iter().map(|whole| whole.iov_len).sum());
+        for length in [4096, 126_976, 65_536, 65_536, 512, 1 << 20, 4096, 1 << 20, 126_976].repeat(40) {
+            let offset = buffers.for_read(length) as usize - region;
+            assert!(offset + length <= 16 << 20);
+            match length <= 126_976 {
+                true => assert_eq!(offset / 126_976, (offset + length - 1) / 126_976, "{offset} {length}"),
+                false => assert_eq!(offset % 126_976, 0, "{offset} {length}"),
+            }
+        }
     }
 
     #[test]

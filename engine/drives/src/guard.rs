@@ -19,6 +19,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use testdrive_nvme::ControllerIdentity;
 use testdrive_recording::{DriveIdentity, Warning};
 
 /// What a run does to the drive.
@@ -28,6 +29,26 @@ pub enum Access {
     ReadOnly,
     /// Also writes, trims or write-zeroes.
     Write,
+    /// Also formats, which on some drives is of every namespace.
+    Format,
+    /// Also sanitizes, which is of every namespace.
+    Sanitize,
+}
+
+impl Access {
+    /// Whether what the drive holds may change.
+    pub fn writes(self) -> bool {
+        self != Access::ReadOnly
+    }
+
+    /// Whether namespaces of such a drive are erased that were not named.
+    pub fn is_of_all(self, controller: &ControllerIdentity) -> bool {
+        match self {
+            Access::ReadOnly | Access::Write => false,
+            Access::Format => controller.format_is_of_all || controller.format_erase_is_of_all,
+            Access::Sanitize => true,
+        }
+    }
 }
 
 /// What the user consented to.
@@ -82,10 +103,9 @@ pub fn open_with_roots(request: &OpenRequest, roots: &SystemRoots) -> Result<Gua
     match &request.uri.kind {
         DriveKind::Block { path } => open_block(request, path, roots),
         DriveKind::File { path, size_bytes } => guard_file::open(request, path, *size_bytes, roots),
-        DriveKind::Sim { .. } | DriveKind::Null { .. } => Err(Refusal::Usage(format!(
-            "'{}' is made in memory and has nothing to open: give a block device or a file",
-            request.uri.given
-        ))),
+        DriveKind::Passthru { .. } | DriveKind::Sim { .. } | DriveKind::Null { .. } => Err(Refusal::Usage(
+            format!("'{}' is neither a block device nor a file: give one of them", request.uri.given),
+        )),
     }
 }
 
@@ -127,7 +147,12 @@ pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> Refusal {
     }
 }
 
-fn open_block(request: &OpenRequest, path: &Path, roots: &SystemRoots) -> Result<GuardedTarget, Refusal> {
+/// Opens a block device, whose path may differ from the one that was asked for: what speaks against it is told of that.
+pub(crate) fn open_block(
+    request: &OpenRequest,
+    path: &Path,
+    roots: &SystemRoots,
+) -> Result<GuardedTarget, Refusal> {
     let given = &request.uri.given;
     let handle = handle(path).map_err(|error| cannot_open(path, &error))?;
     let number = block_number(path, &handle)?;
@@ -252,7 +277,7 @@ fn guarded(
     let device = Device {
         file: Arc::new(file),
         kind: DeviceKind::Block,
-        writable: request.access == Access::Write,
+        writable: request.access.writes(),
         trims: features.discard_max_bytes > 0,
         polled: features.polled,
         identity,

@@ -68,8 +68,7 @@ fn create(request: &OpenRequest, path: &Path, size_bytes: Option<u64>) -> Result
     let made = made.map_err(|error| failed("made", error))?;
     // Without the mark the file is asked for next time, which is no reason not to make it.
     mark(&made);
-    let opened =
-        made.set_len(size_bytes).and_then(|()| reopen_direct(&made, request.access == Access::Write, 0));
+    let opened = made.set_len(size_bytes).and_then(|()| reopen_direct(&made, request.access.writes(), 0));
     let target = opened.map_err(|error| failed("given its size", error)).and_then(|opened| {
         lock(request, &opened.0)?;
         guarded(request, opened, size_bytes, true)
@@ -93,7 +92,7 @@ fn open_existing(
     check_is_regular(path, handle, &metadata)?;
     let is_empty = metadata.len() == 0;
     let capacity_bytes = match (metadata.len(), size_bytes) {
-        (0, Some(wanted)) if request.access == Access::Write => wanted,
+        (0, Some(wanted)) if request.access.writes() => wanted,
         (0, _) => {
             return Err(Refusal::Usage(format!(
                 "{} is empty: give a size to make it, or name a file with content",
@@ -195,7 +194,7 @@ fn guarded(
         warnings.push(page_cache_warning(given));
     }
     warnings.extend(space_warning(request, &file, &metadata, capacity_bytes));
-    let writable = request.access == Access::Write;
+    let writable = request.access.writes();
     let identity = DriveIdentity {
         uri: given.clone(),
         model: "file".into(),

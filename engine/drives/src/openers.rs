@@ -21,6 +21,8 @@ pub struct FileId {
 pub enum Opened {
     /// A block device, through whichever node.
     Device(DeviceNumber),
+    /// A character device.
+    Character(DeviceNumber),
     /// A regular file.
     File(FileId),
 }
@@ -89,8 +91,9 @@ fn what_is_open(link: &Path) -> Option<Opened> {
         return None;
     }
     match libc::mode_t::from(status.stx_mode) & libc::S_IFMT {
-        libc::S_IFBLK => {
-            Some(Opened::Device(DeviceNumber { major: status.stx_rdev_major, minor: status.stx_rdev_minor }))
+        kind @ (libc::S_IFBLK | libc::S_IFCHR) => {
+            let number = DeviceNumber { major: status.stx_rdev_major, minor: status.stx_rdev_minor };
+            Some(if kind == libc::S_IFBLK { Opened::Device(number) } else { Opened::Character(number) })
         }
         libc::S_IFREG => {
             let device = DeviceNumber { major: status.stx_dev_major, minor: status.stx_dev_minor };

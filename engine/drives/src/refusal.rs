@@ -42,12 +42,23 @@ pub enum Reason {
     },
     /// It carries something, and the second consent was not given.
     Signatures(Vec<String>),
+    /// Another namespace of the same drive would be erased, too, and this stands against it.
+    Sibling {
+        /// Its block device.
+        name: String,
+        /// What stands against it.
+        reason: Box<Reason>,
+    },
 }
 
 impl Reason {
     /// Whether consent could lift it.
     pub fn is_overridable(&self) -> bool {
-        matches!(self, Reason::NoConsent { .. } | Reason::WrongConsent { .. } | Reason::Signatures(_))
+        match self {
+            Reason::NoConsent { .. } | Reason::WrongConsent { .. } | Reason::Signatures(_) => true,
+            Reason::Sibling { reason, .. } => reason.is_overridable(),
+            _ => false,
+        }
     }
 }
 
@@ -90,6 +101,9 @@ impl fmt::Display for Reason {
                 f,
                 "--erase names '{given}', but this is '{name}': check that it is the drive you mean, then give '--erase {name}'"
             ),
+            Reason::Sibling { name, reason } => {
+                write!(f, "the whole drive would be erased, and of its other namespace {name}: {reason}")
+            }
             Reason::Signatures(names) => write!(
                 f,
                 "it carries {}: if that is not needed, add '--erase-signatures', or clear it first (wipefs)",

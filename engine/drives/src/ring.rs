@@ -1,19 +1,23 @@
 //! What this kernel's io_uring can do: the flags that a ring takes, and whether it discards.
 
-use io_uring::IoUring;
+use io_uring::{cqueue, squeue, types, IoUring};
 use std::io;
+use std::time::Duration;
+
+/// IORING_ENTER_GETEVENTS: the kernel runs deferred completions only for a caller that asks.
+const ENTER_GETEVENTS: u32 = 1;
 
 /// Sets up a ring with the best flags that this kernel takes; returns it with their names.
-pub(crate) fn build_ring(
+pub(crate) fn build_ring<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
     entries: u32,
     completions: u32,
     polled: bool,
-) -> io::Result<(IoUring, Vec<&'static str>)> {
+) -> io::Result<(IoUring<S, C>, Vec<&'static str>)> {
     // The newest flags are dropped first: DEFER_TASKRUN is of Linux 6.1, SINGLE_ISSUER 6.0, COOP_TASKRUN 5.19.
     const FLAGS: [&str; 3] = ["defer_taskrun", "single_issuer", "coop_taskrun"];
     let mut dropped = 0;
     loop {
-        let mut builder = IoUring::builder();
+        let mut builder = IoUring::<S, C>::builder();
         builder.dontfork().setup_clamp().setup_cqsize(completions);
         for flag in &FLAGS[dropped..] {
             match *flag {
@@ -33,10 +37,47 @@ pub(crate) fn build_ring(
     }
 }
 
+/// Enters the kernel so that it takes what is queued and runs deferred completions, without waiting. Returns how many entries it took.
+pub(crate) fn collect<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    ring: &IoUring<S, C>,
+    to_submit: usize,
+) -> io::Result<usize> {
+    // SAFETY: no argument is passed, so there is nothing that must outlive the call.
+    let result =
+        unsafe { ring.submitter().enter::<libc::sigset_t>(to_submit as u32, 0, ENTER_GETEVENTS, None) };
+    match result {
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => Ok(0),
+        result => result,
+    }
+}
+
+/// Submits what is queued and sleeps until something completes, or so long. Returns how many entries were taken; `None` where this
+/// kernel cannot limit a wait, and nothing was done.
+pub(crate) fn sleep<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
+    ring: &IoUring<S, C>,
+    left_ns: u64,
+) -> io::Result<Option<usize>> {
+    let limit = types::Timespec::from(Duration::from_nanos(left_ns));
+    match ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&limit)) {
+        Ok(submitted) => Ok(Some(submitted)),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(Some(0)),
+            // Before Linux 5.11 a wait has no limit.
+            Some(libc::EINVAL | libc::EBADF) => Ok(None),
+            _ => Err(error),
+        },
+    }
+}
+
 /// Whether the kernel discards asynchronously through io_uring: Linux 6.12 and later.
 pub(crate) fn kernel_discards_asynchronously() -> bool {
+    kernel_is((6, 12))
+}
+
+/// Whether the kernel is of this version or later.
+pub(crate) fn kernel_is(least: (u32, u32)) -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers =
         release.split(|c: char| !c.is_ascii_digit()).map(|text| text.parse::<u32>().unwrap_or(0));
-    (numbers.next(), numbers.next()) >= (Some(6), Some(12))
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= least
 }

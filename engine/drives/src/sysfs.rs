@@ -137,6 +137,11 @@ impl BlockDevice {
         fs::read(self.directory.join(relative)).ok()
     }
 
+    /// Where a link in its directory leads.
+    pub fn link(&self, relative: &str) -> Option<PathBuf> {
+        fs::canonicalize(self.directory.join(relative)).ok()
+    }
+
     /// A number of an attribute.
     pub fn attribute_number(&self, relative: &str) -> Option<u64> {
         self.attribute(relative)?.parse().ok()

@@ -3,9 +3,11 @@
 use crate::device::Device;
 use crate::guard::{open_for_run, GuardedTarget, OpenRequest};
 use crate::made_file::MadeFile;
+use crate::passthru::{self, PassthruDevice, PassthruOptions};
 use crate::refusal::Refusal;
 use crate::sim::SimDrive;
 use crate::sim_state::check_state_path;
+use crate::sysfs::SystemRoots;
 use crate::uri::{DriveKind, DriveUri, IoEngine};
 use crate::uring::UringDrive;
 use serde_json::Value;
@@ -24,6 +26,8 @@ pub enum Target {
     Null(DriveIdentity),
     /// A model in virtual time: one queue, whose state lasts over phases.
     Sim(Box<SimDrive>),
+    /// An NVMe namespace, past the block layer.
+    Passthru(Box<PassthruDevice>),
     /// A block device or file.
     Device {
         /// The drive.
@@ -81,6 +85,12 @@ impl Target {
                 let request = OpenRequest { uri: &parsed, access, consent, output };
                 Ok(device_target(open_for_run(&request)?, parsed.engine, None))
             }
+            DriveKind::Passthru { path, trim_ranges } => {
+                let request = OpenRequest { uri: &parsed, access, consent, output };
+                let options = PassthruOptions { trim_ranges: *trim_ranges };
+                let device = passthru::open(&request, path, options, &SystemRoots::default())?;
+                Ok(Target::Passthru(Box::new(device)))
+            }
             DriveKind::File { path, .. } => {
                 let request = OpenRequest { uri: &parsed, access, consent, output };
                 let guarded = open_for_run(&request)?;
@@ -102,6 +112,7 @@ impl Target {
         match self {
             Target::Null(identity) => identity,
             Target::Sim(drive) => crate::Drive::identity(&**drive),
+            Target::Passthru(device) => &device.block.identity,
             Target::Device { device, .. } => &device.identity,
         }
     }
@@ -110,7 +121,7 @@ impl Target {
     pub fn counters(&self) -> Option<DriveCounters> {
         match self {
             Target::Sim(drive) => crate::Drive::counters(&**drive),
-            Target::Null(_) | Target::Device { .. } => None,
+            Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => None,
         }
     }
 
@@ -118,7 +129,7 @@ impl Target {
     pub fn take_events(&mut self) -> Option<DriveEvents> {
         match self {
             Target::Sim(drive) => crate::Drive::take_events(&mut **drive),
-            Target::Null(_) | Target::Device { .. } => None,
+            Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => None,
         }
     }
 
@@ -126,7 +137,7 @@ impl Target {
     pub fn keep_telemetry(&mut self) -> Option<Receiver<DriveSample>> {
         match self {
             Target::Sim(drive) => Some(drive.keep_telemetry()),
-            Target::Null(_) | Target::Device { .. } => None,
+            Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => None,
         }
     }
 
@@ -144,7 +155,9 @@ impl Target {
     pub fn save_state(&self, path: &Path) -> Result<(), TargetError> {
         match self {
             Target::Sim(drive) => drive.save(path).map_err(|error| TargetError::Drive(error.to_string())),
-            Target::Null(_) | Target::Device { .. } => Err(TargetError::Usage(self.has_no_state())),
+            Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => {
+                Err(TargetError::Usage(self.has_no_state()))
+            }
         }
     }
 
@@ -155,7 +168,9 @@ impl Target {
     pub fn check_state_path(&self, path: &Path) -> Result<(), TargetError> {
         match self {
             Target::Sim(_) => check_state_path(path).map_err(|error| TargetError::Usage(error.to_string())),
-            Target::Null(_) | Target::Device { .. } => Err(TargetError::Usage(self.has_no_state())),
+            Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => {
+                Err(TargetError::Usage(self.has_no_state()))
+            }
         }
     }
 
@@ -167,6 +182,9 @@ impl Target {
     pub fn unsupported(&self) -> Vec<Opcode> {
         match self {
             Target::Null(_) | Target::Sim(_) => Vec::new(),
+            Target::Passthru(device) => {
+                Opcode::ALL.into_iter().filter(|opcode| !device.supports(*opcode)).collect()
+            }
             Target::Device { device, .. } => {
                 Opcode::ALL.into_iter().filter(|opcode| !device.supports(*opcode)).collect()
             }
@@ -177,7 +195,7 @@ impl Target {
     pub fn warnings(&self) -> &[Warning] {
         match self {
             Target::Device { warnings, .. } => warnings,
-            Target::Null(_) | Target::Sim(_) => &[],
+            Target::Passthru(_) | Target::Null(_) | Target::Sim(_) => &[],
         }
     }
 }

@@ -24,6 +24,13 @@ pub enum DriveKind {
         /// Its node under /dev.
         path: PathBuf,
     },
+    /// An NVMe namespace, by the kernel's driver and past its block layer.
+    Passthru {
+        /// Its character device.
+        path: PathBuf,
+        /// How many trims that are handed over together may share a command.
+        trim_ranges: u32,
+    },
     /// A regular file that stands in for a drive.
     File {
         /// Its path.
@@ -111,9 +118,15 @@ impl DriveUri {
             if !place.starts_with("/dev/") || place.len() == "/dev/".len() {
                 return Err(UriError::BarePath(place.into()));
             }
-            engine = options.engine()?;
-            options.finish("engine=sync or engine=io_uring")?;
-            DriveKind::Block { path: place.into() }
+            if is_namespace(place) {
+                let trim_ranges = options.trim_ranges()?;
+                options.finish("trim_ranges=256")?;
+                DriveKind::Passthru { path: place.into(), trim_ranges }
+            } else {
+                engine = options.engine()?;
+                options.finish("engine=sync or engine=io_uring")?;
+                DriveKind::Block { path: place.into() }
+            }
         } else if let Some(path) = place.strip_prefix("file:").filter(|path| !path.is_empty()) {
             let size_bytes = options.size_bytes()?;
             engine = options.engine()?;
@@ -135,16 +148,16 @@ impl DriveUri {
     }
 }
 
+/// Whether a path is an NVMe namespace's character device, by the name that the kernel gives it.
+fn is_namespace(place: &str) -> bool {
+    let parts: Vec<&str> = place.strip_prefix("/dev/ng").unwrap_or_default().split('n').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+    parts.len() == 2 && parts.iter().all(is_number)
+}
+
 /// Recognises the paths that are planned, so that their users are told what to do rather than that there is no such drive.
 fn refuse_other_paths(given: &str, place: &str) -> Result<(), UriError> {
     let not_yet = |what, instead| Err(UriError::NotInThisVersion { given: given.into(), what, instead });
-    if let Some(numbers) = place.strip_prefix("/dev/ng") {
-        let parts: Vec<&str> = numbers.split('n').collect();
-        let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-        if parts.len() == 2 && parts.iter().all(is_number) {
-            return not_yet("NVMe passthrough", format!("give its block device, /dev/nvme{numbers}"));
-        }
-    }
     if place.starts_with("pci:") {
         return not_yet(
             "user-space NVMe driver",
@@ -186,6 +199,16 @@ impl Options {
             Some("io_uring") => Ok(Some(IoEngine::IoUring)),
             Some("sync") => Ok(Some(IoEngine::Sync)),
             Some(other) => Err(self.bad(format!("engine '{other}' is not one: use sync or io_uring"))),
+        }
+    }
+
+    fn trim_ranges(&mut self) -> Result<u32, UriError> {
+        let Some(text) = self.pairs.remove("trim_ranges") else { return Ok(1) };
+        match text.parse() {
+            Ok(ranges) if (1..=256).contains(&ranges) => Ok(ranges),
+            _ => Err(self.bad(format!(
+                "trim_ranges={text} is no number from 1 to 256, the most that a command takes"
+            ))),
         }
     }
 
@@ -265,10 +288,19 @@ mod tests {
 
     #[test]
     fn paths_of_later_versions_are_recognised() {
-        assert!(message("/dev/ng0n1").contains("/dev/nvme0n1"));
         assert!(message("pci:0000:01:00.0").contains("not supported by this version"));
         // Only NVMe's own names are meant.
         assert_eq!(kind("/dev/ngate"), DriveKind::Block { path: "/dev/ngate".into() });
+    }
+
+    #[test]
+    fn a_namespace_is_told_by_its_name_and_may_share_commands_among_trims() {
+        let passthru = |trim_ranges| DriveKind::Passthru { path: "/dev/ng0n1".into(), trim_ranges };
+        assert_eq!(kind("/dev/ng0n1"), passthru(1));
+        assert_eq!(kind("/dev/ng0n1?trim_ranges=256"), passthru(256));
+        assert!(message("/dev/ng0n1?trim_ranges=0").contains("trim_ranges=0"));
+        assert!(message("/dev/ng0n1?trim_ranges=257").contains("from 1 to 256"));
+        assert!(message("/dev/ng0n1?engine=sync").contains("the option 'engine'"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::device::{self, Device, DeviceKind};
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
-use crate::ring::{build_ring, kernel_discards_asynchronously};
+use crate::ring::{self, build_ring, kernel_discards_asynchronously};
 use crate::sync::Pool;
 use io_uring::{cqueue, opcode, squeue, types, IoUring};
 use serde_json::Value;
@@ -19,8 +19,6 @@ const PREFLUSH_TAG: u64 = 1 << 32;
 const BLOCK_URING_CMD_DISCARD: u32 = 0x1200;
 /// Threads that trim where the kernel cannot do so asynchronously.
 const TRIM_THREADS: usize = 16;
-/// IORING_ENTER_GETEVENTS: the kernel runs deferred completions only for a caller that asks.
-const ENTER_GETEVENTS: u32 = 1;
 
 /// A drive behind io_uring.
 pub struct UringDrive {
@@ -201,19 +199,6 @@ impl UringDrive {
         }
     }
 
-    /// Enters the kernel so that it runs deferred completions, without waiting.
-    fn collect(ring: &IoUring, to_submit: usize) -> io::Result<usize> {
-        // SAFETY: no argument is passed, so there is nothing that must outlive the call.
-        let result =
-            unsafe { ring.submitter().enter::<libc::sigset_t>(to_submit as u32, 0, ENTER_GETEVENTS, None) };
-        match result {
-            Err(error) if matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY)) => {
-                Ok(0)
-            }
-            result => result,
-        }
-    }
-
     fn reap_all(&mut self, completions: &mut Vec<Completion>) {
         let status = &mut self.preflush_status;
         Self::reap(&mut self.ring, &self.clock, status, &mut self.in_flight, completions);
@@ -236,28 +221,21 @@ impl UringDrive {
     /// Submits what is queued and sleeps until something completes, or the deadline.
     fn sleep(&mut self, deadline_ns: i64) -> io::Result<()> {
         let left_ns = (deadline_ns - self.clock.now_ns()).max(0) as u64;
-        let limit = types::Timespec::from(std::time::Duration::from_nanos(left_ns));
-        match self.ring.submitter().submit_with_args(1, &types::SubmitArgs::new().timespec(&limit)) {
-            Ok(submitted) => {
-                self.queued -= submitted.min(self.queued);
-                Ok(())
-            }
-            Err(error) => match error.raw_os_error() {
-                Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
-                // Before Linux 5.11 a wait has no limit: such kernels are waited for awake.
-                Some(libc::EINVAL | libc::EBADF) => self.collect_all(),
-                _ => Err(error),
-            },
+        match ring::sleep(&self.ring, left_ns)? {
+            Some(submitted) => self.queued -= submitted.min(self.queued),
+            // Such kernels are waited for awake.
+            None => self.collect_all()?,
         }
+        Ok(())
     }
 
     /// Lets the kernel bring completions in, and hands it what it would not take before.
     fn collect_all(&mut self) -> io::Result<()> {
         if self.in_flight > 0 {
-            self.queued -= Self::collect(&self.ring, self.queued)?;
+            self.queued -= ring::collect(&self.ring, self.queued)?;
         }
         if let Some(ring) = self.polled.as_ref().filter(|_| self.in_flight_polled > 0) {
-            self.queued_polled -= Self::collect(ring, self.queued_polled)?;
+            self.queued_polled -= ring::collect(ring, self.queued_polled)?;
         }
         Ok(())
     }

@@ -124,6 +124,7 @@ impl Snapshot {
         let backing: Vec<Opened> = self.loops.iter().filter_map(|each| each.backing).collect();
         self.openers = openers(&self.roots, |opened| match opened {
             Opened::Device(_) => true,
+            Opened::Character(_) => false,
             Opened::File(id) => Some(id) == file || backing.contains(&opened),
         });
         self
@@ -172,6 +173,7 @@ impl Snapshot {
         let has_device = |number: DeviceNumber| related.devices.iter().any(|each| each.number == number);
         let has = |opened: Opened| match opened {
             Opened::Device(number) => has_device(number),
+            Opened::Character(_) => false,
             Opened::File(id) => related.files.contains(&id),
         };
         for mount in &self.mounts {

@@ -4,13 +4,14 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use testdrive_core::{Command, Completion, Flags, Opcode, SplitMix64};
 use testdrive_drives::{
-    Access, Clock, Consent, Device, DeviceKind, Drive, NullDrive, QueueOptions, SimDrive, SubmitError,
-    SyncDrive, Target, UringDrive, Wait, WriteData,
+    Access, Clock, Consent, Device, DeviceKind, Drive, NullDrive, PassthruDrive, QueueOptions, SimDrive,
+    SubmitError, SyncDrive, Target, UringDrive, Wait, WriteData,
 };
 use testdrive_recording::DriveIdentity;
 use testdrive_simulator::Model;
@@ -127,12 +128,24 @@ fn a_full_queue_says_so(drive: &mut impl Drive) {
 /// The bytes of a range, read past the drive under test.
 fn content(path: &Path, offset: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
-    File::open(path).unwrap().read_exact_at(&mut bytes, offset).unwrap();
+    let file = File::open(path).unwrap();
+    forget_cache(&file);
+    file.read_exact_at(&mut bytes, offset).unwrap();
     bytes
 }
 
+/// Writes back and drops what the kernel keeps of a block device: paths below the block layer neither see that nor change it. A file
+/// has no such thing.
+fn forget_cache(file: &File) {
+    const BLKFLSBUF: libc::c_ulong = 0x1261;
+    // SAFETY: the request takes no argument.
+    unsafe { libc::ioctl(file.as_raw_fd(), BLKFLSBUF as _, 0) };
+}
+
 fn bytes_arrive_where_they_should(drive: &mut impl Drive, path: &Path) {
-    OpenOptions::new().write(true).open(path).unwrap().write_all_at(&[7; 5 * BLOCK as usize], 0).unwrap();
+    let pattern = OpenOptions::new().write(true).open(path).unwrap();
+    pattern.write_all_at(&[7; 5 * BLOCK as usize], 0).unwrap();
+    forget_cache(&pattern);
     assert_eq!(one(drive, command(Opcode::Flush, 0, 0)).status, 0);
     let block = BLOCK as usize;
     assert_eq!(one(drive, command(Opcode::Write, BLOCK, BLOCK)).status, 0);
@@ -264,6 +277,33 @@ fn io_uring_on_a_loop_device_conforms() {
     if io_uring_is_here() {
         block_path_conforms(|device| UringDrive::new(device, &options()));
     }
+}
+
+/// The same bodies on an NVMe namespace. The variable names its two nodes and the serial that is the consent, as in
+/// `/dev/ng0n1,/dev/nvme0n1,VM0`.
+#[test]
+#[ignore = "it takes an NVMe drive of 32 MiB: the guest of tests/vm has one and runs it"]
+fn nvme_passthrough_conforms() {
+    let named = std::env::var("TESTDRIVE_TEST_PASSTHROUGH").unwrap_or_default();
+    let [uri, block, serial] = named.split(',').collect::<Vec<_>>()[..] else {
+        panic!("TESTDRIVE_TEST_PASSTHROUGH is '{named}': give /dev/ngXnY,/dev/nvmeXnY,SERIAL")
+    };
+    let consent = Consent { erase: Some(serial.into()), erase_signatures: false };
+    let opened = |access| match Target::open(uri, access, &consent, None).unwrap() {
+        Target::Passthru(device) => PassthruDrive::new(*device, &options()).unwrap(),
+        _ => panic!("{uri} is driven past the block layer"),
+    };
+    let mut drive = opened(Access::Write);
+    conforms(&mut drive);
+    an_io_beyond_the_end_fails_and_the_next_one_works(&mut drive);
+    let beyond = one(&mut drive, command(Opcode::Read, CAPACITY_BYTES, BLOCK)).status;
+    // LBA out of range, of the generic type, whatever else the drive says with it.
+    assert_eq!(beyond & !0x7800, 0x1_0080, "{beyond:#x}");
+    a_full_queue_says_so(&mut drive);
+    bytes_arrive_where_they_should(&mut drive, Path::new(block));
+    drop(drive);
+    a_read_only_drive_refuses_to_write(&mut opened(Access::ReadOnly), Path::new(block));
+    println!("{uri} conforms");
 }
 
 #[test]

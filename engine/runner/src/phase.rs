@@ -236,6 +236,12 @@ unsafe fn start<'a, S: Primed + 'a>(
                 // SAFETY: passed on to the caller.
                 unsafe { Borrower::spawn("submitter", body) }
             }
+            Target::Passthru(device) => {
+                let device = (**device).clone();
+                let body = move || submission.run_passthru(device, source, rows);
+                // SAFETY: passed on to the caller.
+                unsafe { Borrower::spawn("submitter", body) }
+            }
             Target::Device { device, engine, .. } => {
                 let (device, engine) = (device.clone(), *engine);
                 let body = move || submission.run_device(device, engine, source, rows);

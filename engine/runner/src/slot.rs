@@ -6,6 +6,7 @@ use crate::source::Planned;
 use std::io;
 use std::sync::atomic::Ordering;
 use testdrive_core::{Command, Flags, IoRecord, Opcode};
+use testdrive_nvme::Status as NvmeStatus;
 use testdrive_recording::Status;
 
 /// An I/O in flight, or the place for one.
@@ -61,12 +62,20 @@ pub fn is_gone(status: i32) -> bool {
     matches!(status, libc::ENODEV | libc::ENXIO | libc::ESHUTDOWN | libc::ENOMEDIUM | libc::EBADF)
 }
 
+/// A recorded status in words.
+fn what_it_means(status: i32) -> String {
+    match NvmeStatus::from_recorded(status) {
+        Some(status) => status.to_string(),
+        None => io::Error::from_raw_os_error(status).to_string(),
+    }
+}
+
 /// Counts a failed I/O, and stops the run where it must not go on.
 pub fn count_failure(shared: &Shared, on_error: OnError, slot: &Slot, status: i32, gone: bool) {
     shared.errors.fetch_add(1, Ordering::Relaxed);
     if gone || on_error == OnError::Stop {
         let command = &slot.planned.command;
-        let error = io::Error::from_raw_os_error(status);
+        let error = what_it_means(status);
         let what = if gone { "the drive is gone" } else { "an I/O failed" };
         let message = format!(
             "{what}: {} of {} bytes at offset {}: {error}",

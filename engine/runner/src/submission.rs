@@ -17,7 +17,10 @@ use serde_json::{Map, Value};
 use std::thread;
 use std::time::Duration;
 use testdrive_core::Histogram;
-use testdrive_drives::{Device, Drive, IoEngine, NullDrive, QueueOptions, SimDrive, SyncDrive, UringDrive};
+use testdrive_drives::{
+    Device, Drive, IoEngine, NullDrive, PassthruDevice, PassthruDrive, QueueOptions, SimDrive, SyncDrive,
+    UringDrive,
+};
 use testdrive_recording::DriveIdentity;
 
 /// The niceness of a submitting thread, where the process may ask for it. Without it, anything else that runs on the host takes turns
@@ -132,12 +135,8 @@ impl<'a> Submission<'a> {
         rows: RowQueue<'a>,
     ) -> Option<Submitted<'a>> {
         self.take_place()?;
-        // Before the ring is made: the kernel's helper threads of the ring are as nice as the thread that made it.
-        // A closed loop has no time to keep, and would only take turns from the threads that serve its drive.
-        let closed_loop = matches!(self.plan.pacing(), Pacing::Closed(_));
-        let nice = if closed_loop { niceness() } else { prioritise_this_thread() };
         let mut device = device;
-        device.identity.settings.insert("submitter_nice".into(), nice.into());
+        device.identity.settings.insert("submitter_nice".into(), self.take_priority().into());
         let name = device.identity.uri.clone();
         let opened = match engine {
             IoEngine::Sync => {
@@ -151,6 +150,31 @@ impl<'a> Submission<'a> {
         match opened {
             Ok(mut drive) => self.run(&mut drive, source, rows),
             Err(error) => self.fail(&name, &error),
+        }
+    }
+
+    /// Opens a queue for passthrough on this thread, and runs on it.
+    pub fn run_passthru<S: Primed>(
+        &self,
+        mut device: PassthruDevice,
+        source: S,
+        rows: RowQueue<'a>,
+    ) -> Option<Submitted<'a>> {
+        self.take_place()?;
+        device.block.identity.settings.insert("submitter_nice".into(), self.take_priority().into());
+        let name = device.block.identity.uri.clone();
+        match PassthruDrive::new(device, &self.options) {
+            Ok(mut drive) => self.run(&mut drive, source, rows),
+            Err(error) => self.fail(&name, &error),
+        }
+    }
+
+    /// Takes the niceness of a submitter, and tells it. To be done before a ring is made: the kernel's helper threads of the ring are as
+    /// nice as the thread that made it. A closed loop has no time to keep, and would only take turns from the threads that serve its drive.
+    fn take_priority(&self) -> i32 {
+        match self.plan.pacing() {
+            Pacing::Closed(_) => niceness(),
+            Pacing::Timed | Pacing::Gated => prioritise_this_thread(),
         }
     }
 

@@ -1,0 +1,257 @@
+//! What an NVMe drive is asked, and told, by its admin queue, whichever path leads there.
+
+use serde_json::{json, Map, Value};
+use std::io;
+use std::time::Duration;
+use testdrive_nvme::{
+    format_nvm, get_feature, get_log_page, identify, power_state_of, sanitize, set_power_state,
+    set_volatile_write_cache, volatile_write_cache_of, ControllerIdentity, ErrorLogEntry, Feature,
+    FeatureSelect, FormatNvm, IdentifyWhat, LogPage, NamespaceIdentity, NvmCommand, NvmLimits,
+    SanitizeAction, SanitizeLog, SmartLog, Status, ALL_NAMESPACES, ERROR_LOG_ENTRY_BYTES, IDENTIFY_BYTES,
+    SANITIZE_LOG_BYTES, SMART_LOG_BYTES,
+};
+
+/// How long a command may take that only asks or sets.
+const ASK_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a format may take: drives that write over everything need hours.
+const FORMAT_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
+/// Entries of the error log that are asked for at a time: one page, which every drive can send.
+const ERROR_ENTRIES_MAX: u16 = 64;
+
+/// What goes with an admin command.
+#[derive(Debug)]
+pub enum AdminData<'a> {
+    /// Nothing.
+    None,
+    /// Memory for the drive's answer, as long as the command says.
+    Read(&'a mut [u8]),
+}
+
+/// Why an admin command did nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum AdminError {
+    /// The drive says so.
+    #[error("{0}")]
+    Status(Status),
+    /// It did not reach the drive, or no answer came.
+    #[error("{0}")]
+    Path(#[from] io::Error),
+}
+
+/// The admin queue of a controller.
+pub trait AdminQueue {
+    /// Sends a command and waits for its completion, at most so long; returns dword 0 of it.
+    ///
+    /// # Errors
+    /// The drive's status, or why there is none.
+    fn admin(
+        &mut self,
+        command: &NvmCommand,
+        data: AdminData<'_>,
+        timeout: Duration,
+    ) -> Result<u32, AdminError>;
+}
+
+/// Questions to a drive, and what it is told to do.
+pub struct NvmeAdmin<'a, Q: AdminQueue + ?Sized> {
+    queue: &'a mut Q,
+    nsid: u32,
+}
+
+impl<'a, Q: AdminQueue + ?Sized> NvmeAdmin<'a, Q> {
+    /// By this queue, about this namespace.
+    pub fn new(queue: &'a mut Q, nsid: u32) -> Self {
+        NvmeAdmin { queue, nsid }
+    }
+
+    fn identified(&mut self, what: IdentifyWhat) -> Result<Box<[u8; IDENTIFY_BYTES]>, AdminError> {
+        let mut bytes = Box::new([0; IDENTIFY_BYTES]);
+        self.queue.admin(&identify(what), AdminData::Read(&mut bytes[..]), ASK_TIMEOUT)?;
+        Ok(bytes)
+    }
+
+    fn told(&mut self, command: &NvmCommand) -> Result<u32, AdminError> {
+        self.queue.admin(command, AdminData::None, ASK_TIMEOUT)
+    }
+
+    /// What the controller is.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`]; so for all that follows.
+    pub fn controller(&mut self) -> Result<ControllerIdentity, AdminError> {
+        Ok(ControllerIdentity::parse(&*self.identified(IdentifyWhat::Controller)?))
+    }
+
+    /// What the namespace is.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn namespace(&mut self) -> Result<NamespaceIdentity, AdminError> {
+        Ok(NamespaceIdentity::parse(&*self.identified(IdentifyWhat::Namespace(self.nsid))?))
+    }
+
+    /// The controller's limits for NVM commands; none of a drive that is too old to tell.
+    pub fn limits(&mut self) -> NvmLimits {
+        self.identified(IdentifyWhat::NvmController)
+            .map_or(NvmLimits::default(), |bytes| NvmLimits::parse(&bytes))
+    }
+
+    /// The identifiers of the active namespaces: the first 1,024.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn active_namespaces(&mut self) -> Result<Vec<u32>, AdminError> {
+        let bytes = self.identified(IdentifyWhat::ActiveNamespaces(0))?;
+        let words =
+            bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
+        Ok(words.take_while(|nsid| *nsid != 0).collect())
+    }
+
+    /// The SMART log of the controller.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn smart(&mut self) -> Result<SmartLog, AdminError> {
+        let mut bytes = [0; SMART_LOG_BYTES];
+        let command = get_log_page(LogPage::Smart, ALL_NAMESPACES, SMART_LOG_BYTES as u32);
+        self.queue.admin(&command, AdminData::Read(&mut bytes), ASK_TIMEOUT)?;
+        Ok(SmartLog::parse(&bytes))
+    }
+
+    /// The newest entries of the error log, of so many that it has.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn errors(&mut self, entries: u16) -> Result<Vec<ErrorLogEntry>, AdminError> {
+        let mut bytes = vec![0; usize::from(entries.clamp(1, ERROR_ENTRIES_MAX)) * ERROR_LOG_ENTRY_BYTES];
+        let command = get_log_page(LogPage::Errors, ALL_NAMESPACES, bytes.len() as u32);
+        self.queue.admin(&command, AdminData::Read(&mut bytes), ASK_TIMEOUT)?;
+        Ok(ErrorLogEntry::parse_log(&bytes))
+    }
+
+    /// What became of the last sanitize, or how far it is.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn sanitize_log(&mut self) -> Result<SanitizeLog, AdminError> {
+        let mut bytes = [0; SANITIZE_LOG_BYTES];
+        let command = get_log_page(LogPage::Sanitize, ALL_NAMESPACES, SANITIZE_LOG_BYTES as u32);
+        self.queue.admin(&command, AdminData::Read(&mut bytes), ASK_TIMEOUT)?;
+        Ok(SanitizeLog::parse(&bytes))
+    }
+
+    /// Whether the volatile write cache is on.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`]; also where there is none.
+    pub fn volatile_write_cache(&mut self) -> Result<bool, AdminError> {
+        self.told(&get_feature(Feature::VolatileWriteCache, FeatureSelect::Current))
+            .map(volatile_write_cache_of)
+    }
+
+    /// The power state.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn power_state(&mut self) -> Result<u8, AdminError> {
+        self.told(&get_feature(Feature::PowerManagement, FeatureSelect::Current)).map(power_state_of)
+    }
+
+    /// Switches the volatile write cache, until the next power cycle.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn set_volatile_write_cache(&mut self, enabled: bool) -> Result<(), AdminError> {
+        self.told(&set_volatile_write_cache(enabled)).map(drop)
+    }
+
+    /// Chooses a power state, until the next power cycle.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn set_power_state(&mut self, state: u8) -> Result<(), AdminError> {
+        self.told(&set_power_state(state)).map(drop)
+    }
+
+    /// Formats, and waits until that is done.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn format(&mut self, format: FormatNvm) -> Result<(), AdminError> {
+        self.queue.admin(&format_nvm(format), AdminData::None, FORMAT_TIMEOUT).map(drop)
+    }
+
+    /// Starts a sanitize; the sanitize log tells how far it is.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn start_sanitize(&mut self, action: SanitizeAction) -> Result<(), AdminError> {
+        self.told(&sanitize(action)).map(drop)
+    }
+
+    /// What the drive tells of its health and settings, for a manifest: each key that it does not tell is null.
+    pub fn health(&mut self, error_entries: u16) -> Map<String, Value> {
+        let mut health = Map::new();
+        health.insert("smart".into(), json!(self.smart().ok()));
+        health.insert("errors".into(), json!(self.errors(error_entries).ok()));
+        health.insert("volatile_write_cache".into(), json!(self.volatile_write_cache().ok()));
+        health.insert("power_state".into(), json!(self.power_state().ok()));
+        health
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A queue that answers with what it was given, and notes what it was asked.
+    struct Scripted {
+        asked: Vec<NvmCommand>,
+        answer: Vec<u8>,
+        dword: Result<u32, u16>,
+    }
+
+    impl AdminQueue for Scripted {
+        fn admin(
+            &mut self,
+            command: &NvmCommand,
+            data: AdminData<'_>,
+            _: Duration,
+        ) -> Result<u32, AdminError> {
+            self.asked.push(*command);
+            if let AdminData::Read(bytes) = data {
+                assert_eq!(bytes.len(), command.data_bytes as usize);
+                let count = self.answer.len().min(bytes.len());
+                bytes[..count].copy_from_slice(&self.answer[..count]);
+            }
+            self.dword.map_err(|field| AdminError::Status(Status::from_field(field)))
+        }
+    }
+
+    #[test]
+    fn active_namespaces_end_at_the_first_zero() {
+        let answer = [1_u32, 3, 0, 7].iter().flat_map(|nsid| nsid.to_le_bytes()).collect();
+        let mut queue = Scripted { asked: Vec::new(), answer, dword: Ok(0) };
+        assert_eq!(NvmeAdmin::new(&mut queue, 1).active_namespaces().unwrap(), [1, 3]);
+    }
+
+    #[test]
+    fn the_answer_of_a_feature_is_in_the_completion() {
+        let mut queue = Scripted { asked: Vec::new(), answer: Vec::new(), dword: Ok(0x41) };
+        let mut admin = NvmeAdmin::new(&mut queue, 1);
+        assert!(admin.volatile_write_cache().unwrap());
+        assert_eq!(admin.power_state().unwrap(), 1);
+        assert_eq!(queue.asked[1].cdw[0], 2);
+    }
+
+    #[test]
+    fn what_a_drive_refuses_is_null_in_its_health_and_an_error_elsewhere() {
+        // Invalid log page, do not retry.
+        let mut queue = Scripted { asked: Vec::new(), answer: Vec::new(), dword: Err(0x4109) };
+        let mut admin = NvmeAdmin::new(&mut queue, 1);
+        let health = admin.health(64);
+        assert!(health.len() == 4 && health.values().all(Value::is_null), "{health:?}");
+        assert!(admin.smart().unwrap_err().to_string().starts_with("invalid log page (NVMe status 0x4109"));
+        assert_eq!(admin.limits(), NvmLimits::default());
+    }
+}

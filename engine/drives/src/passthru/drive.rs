@@ -1,0 +1,414 @@
+//! A queue for passthrough: entries of 128 bytes and completions of 32 in a ring, each an NVMe command.
+
+use super::device::PassthruDevice;
+use super::ioctl::{uring_command, NVME_URING_CMD_IO};
+use super::parts::{Follows, Parts};
+use super::registered::{takes_parts, Registered};
+use super::trims::Trims;
+use super::WideRing;
+use crate::buffers::Buffers;
+use crate::clock::Clock;
+use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
+use crate::ring::{self, build_ring};
+use io_uring::{opcode, squeue, types};
+use std::collections::VecDeque;
+use std::io;
+use std::mem::ManuallyDrop;
+use testdrive_core::{Command, Completion, Opcode};
+use testdrive_nvme::{flush, read, write, write_zeroes, NvmCommand, Status};
+use testdrive_recording::DriveIdentity;
+
+/// Marks the completion of a command of ranges, whose number is below.
+const TRIM_TAG: u64 = 1 << 32;
+/// What registered buffers are counted in.
+const PAGE_BYTES: usize = 4096;
+/// The most entries that a ring holds back for one system call.
+const ENTRIES_MAX: u32 = 1024;
+/// The most commands in flight on a ring: long I/Os are many.
+const COMMANDS_MAX: u32 = 32_768;
+
+/// One of the rings, and what is on it.
+struct Lane {
+    ring: ManuallyDrop<WideRing>,
+    commands_max: usize,
+    queued: usize,
+    in_flight: usize,
+}
+
+/// A drive behind its NVMe character device.
+pub struct PassthruDrive {
+    device: PassthruDevice,
+    clock: Clock,
+    /// For what the kernel cannot poll for: commands without data.
+    plain: Lane,
+    /// Reads and writes that the kernel polls for, where the controller has queues for that.
+    polled: Option<Lane>,
+    buffers: ManuallyDrop<Buffers>,
+    trims: ManuallyDrop<Trims>,
+    registered: Registered,
+    registered_file: bool,
+    ios: Vec<Parts>,
+    /// I/Os with parts that are still to be sent.
+    backlog: VecDeque<u32>,
+    /// I/Os that completed without the drive.
+    ready: Vec<Completion>,
+    outstanding: usize,
+}
+
+impl Lane {
+    fn new(depth: usize, polled: bool) -> io::Result<(Lane, Vec<&'static str>)> {
+        // A long I/O is several commands.
+        let commands =
+            u32::try_from(depth * 4).map_err(io::Error::other)?.next_power_of_two().min(COMMANDS_MAX);
+        let (ring, flags) = build_ring(commands.min(ENTRIES_MAX), commands, polled)?;
+        Ok((
+            Lane { ring: ManuallyDrop::new(ring), commands_max: commands as usize, queued: 0, in_flight: 0 },
+            flags,
+        ))
+    }
+
+    fn has_room(&mut self) -> bool {
+        let commands_max = self.commands_max;
+        let queue = self.ring.submission();
+        self.in_flight < commands_max && queue.len() < queue.capacity()
+    }
+
+    /// # Safety
+    /// What the entry points to must live until its completion.
+    unsafe fn push(&mut self, entry: &squeue::Entry128) {
+        // SAFETY: passed on to the caller.
+        unsafe { self.ring.submission().push(entry) }.expect("the caller looked for room");
+        self.queued += 1;
+        self.in_flight += 1;
+    }
+
+    /// Lets the kernel bring completions in, and hands it what it would not take before.
+    fn collect(&mut self) -> io::Result<()> {
+        if self.in_flight > 0 {
+            self.queued -= ring::collect(&self.ring, self.queued)?;
+        }
+        Ok(())
+    }
+}
+
+impl PassthruDrive {
+    /// A queue of `depth` slots. To be made on the thread that uses it: the ring takes submissions from one thread only.
+    ///
+    /// # Errors
+    /// When io_uring is forbidden here or has no passthrough (before Linux 5.19), or memory cannot be had.
+    pub fn new(mut device: PassthruDevice, options: &QueueOptions) -> io::Result<PassthruDrive> {
+        let QueueOptions { clock, depth, .. } = *options;
+        let (mut plain, flags) = Lane::new(depth, false)?;
+        let polled =
+            if device.block.polled { Lane::new(depth, true).ok().map(|(lane, _)| lane) } else { None };
+        let mut buffers = Buffers::new(options)?;
+        let mut trim_limits = device.limits.trim;
+        trim_limits.ranges = trim_limits.ranges.min(device.options.trim_ranges as usize);
+        let mut trims = Trims::new(depth, trim_limits)?;
+        let rings = || std::iter::once(&plain).chain(&polled).map(|lane| &*lane.ring);
+        let registered_file = rings().all(|ring| ring.submitter().register_files(&[device.fd()]).is_ok());
+        // Kernels count the pages of a registered buffer from a command's data to the buffer's end as the command's own.
+        let transfer_bytes = device.limits.transfer_blocks as usize * device.block_size.bytes() as usize;
+        let piece_bytes = (transfer_bytes / PAGE_BYTES * PAGE_BYTES).max(PAGE_BYTES);
+        let mut pieces = buffers.pieces(piece_bytes);
+        pieces.extend(trims.pieces(piece_bytes));
+        // SAFETY: the regions stay mapped until the rings are gone: `drop` unmaps them last, or never.
+        let mut registered = unsafe { Registered::with(rings(), &pieces) };
+        let block_bytes = device.block_size.bytes();
+        if !takes_parts(&mut plain.ring, device.fd(), device.nsid, block_bytes, &registered)? {
+            registered = Registered::none();
+        }
+        let settings = &mut device.block.identity.settings;
+        settings.insert("ring_flags".into(), flags.into());
+        settings.insert("registered_buffers".into(), registered.is_some().into());
+        settings.insert("registered_file".into(), registered_file.into());
+        settings.insert("polled_completions".into(), polled.is_some().into());
+        settings.insert("asynchronous_trim".into(), true.into());
+        settings.insert("trim_ranges".into(), trim_limits.ranges.into());
+        Ok(PassthruDrive {
+            plain,
+            polled,
+            buffers: ManuallyDrop::new(buffers),
+            trims: ManuallyDrop::new(trims),
+            registered,
+            registered_file,
+            ios: vec![Parts::NONE; depth],
+            backlog: VecDeque::with_capacity(depth),
+            ready: Vec::with_capacity(depth),
+            outstanding: 0,
+            device,
+            clock,
+        })
+    }
+
+    fn entry(&self, command: &NvmCommand, address: u64, user_data: u64) -> squeue::Entry128 {
+        let bytes = uring_command(command, address);
+        let buffer = match command.data_bytes {
+            0 => None,
+            length_bytes => self.registered.index_of(address, length_bytes),
+        };
+        let entry = if self.registered_file {
+            opcode::UringCmd80::new(types::Fixed(0), NVME_URING_CMD_IO).cmd(bytes).buf_index(buffer).build()
+        } else {
+            let file = types::Fd(self.device.fd());
+            opcode::UringCmd80::new(file, NVME_URING_CMD_IO).cmd(bytes).buf_index(buffer).build()
+        };
+        entry.user_data(user_data)
+    }
+
+    /// Sends what is waiting, as far as there is room.
+    fn send(&mut self) {
+        while let Some(&slot) = self.backlog.front() {
+            if !self.send_parts(slot) {
+                break;
+            }
+            self.backlog.pop_front();
+        }
+        self.send_trims();
+    }
+
+    /// Sends the parts of an I/O; false where there was no room for all of them.
+    fn send_parts(&mut self, slot: u32) -> bool {
+        let block = self.device.block_size;
+        let nsid = self.device.nsid;
+        loop {
+            let io = self.ios[slot as usize];
+            let limits = self.device.limits;
+            if io.flushes_next() {
+                if !self.plain.has_room() {
+                    return false;
+                }
+                let entry = self.entry(&flush(nsid), 0, slot.into());
+                // SAFETY: a flush points to nothing.
+                unsafe { self.plain.push(&entry) };
+                self.ios[slot as usize].take_flush();
+                // A write goes on when its flush is done.
+                return true;
+            }
+            let blocks_max = match io.opcode {
+                Opcode::Read | Opcode::Write => limits.transfer_blocks,
+                Opcode::WriteZeroes => limits.zeroes_blocks,
+                Opcode::Trim => limits.trim.range_blocks,
+                Opcode::Flush => return true,
+            };
+            let Some(part) = io.next(blocks_max) else { return true };
+            let command = match io.opcode {
+                Opcode::Read => read(nsid, part, block.bytes(), io.fua),
+                Opcode::Write => write(nsid, part, block.bytes(), io.fua),
+                Opcode::WriteZeroes => write_zeroes(nsid, part, io.fua, false),
+                Opcode::Trim | Opcode::Flush => {
+                    if !self.trims.add(slot, part) {
+                        self.trims.close();
+                        return false;
+                    }
+                    self.ios[slot as usize].took(part, block);
+                    continue;
+                }
+            };
+            let address = if command.data_bytes > 0 { io.address } else { 0 };
+            let entry = self.entry(&command, address, slot.into());
+            let lane = match &mut self.polled {
+                Some(lane) if command.data_bytes > 0 => lane,
+                _ => &mut self.plain,
+            };
+            if !lane.has_room() {
+                return false;
+            }
+            // SAFETY: the command points into the buffers, mapped until the ring is gone.
+            unsafe { lane.push(&entry) };
+            self.ios[slot as usize].took(part, block);
+        }
+    }
+
+    /// Sends the trims whose burst is over.
+    fn send_trims(&mut self) {
+        while self.trims.has_ready() && self.plain.has_room() {
+            let Some((index, command, address)) = self.trims.take(self.device.nsid) else { return };
+            let entry = self.entry(&command, address, u64::from(index) | TRIM_TAG);
+            // SAFETY: the command points into the trims' memory, mapped until the ring is gone, and its place is not free until then.
+            unsafe { self.plain.push(&entry) };
+        }
+    }
+
+    /// The outcome of a command: the kernel answers a negative errno where it did not send it, else the drive's status field.
+    fn status_of(result: i32) -> i32 {
+        if result < 0 {
+            -result
+        } else {
+            Status::from_field(result as u16).recorded()
+        }
+    }
+
+    fn reap(&mut self, completions: &mut Vec<Completion>) {
+        let before = completions.len();
+        if !self.ready.is_empty() {
+            completions.append(&mut self.ready);
+        }
+        let PassthruDrive { plain, polled, trims, ios, backlog, clock, .. } = self;
+        for lane in std::iter::once(plain).chain(polled) {
+            let mut queue = lane.ring.completion();
+            if queue.is_empty() {
+                continue;
+            }
+            let complete_ns = clock.now_ns();
+            for entry in &mut queue {
+                lane.in_flight -= 1;
+                let status = Self::status_of(entry.result());
+                let mut part_is_done = |slot: u32| match ios[slot as usize].done(status) {
+                    Follows::Nothing => {}
+                    Follows::MoreParts => backlog.push_back(slot),
+                    Follows::Completion(status) => completions.push(Completion { slot, complete_ns, status }),
+                };
+                let number = entry.user_data() as u32;
+                match entry.user_data() & TRIM_TAG {
+                    0 => part_is_done(number),
+                    _ => trims.done(number, part_is_done),
+                }
+            }
+        }
+        self.outstanding -= completions.len() - before;
+        // What completed made room.
+        if !self.backlog.is_empty() || self.trims.has_ready() {
+            self.send();
+        }
+    }
+
+    /// Submits what is queued, and brings completions in without waiting.
+    fn collect_all(&mut self) -> io::Result<()> {
+        self.plain.collect()?;
+        self.polled.as_mut().map_or(Ok(()), Lane::collect)
+    }
+
+    /// Whether everything in flight wakes a sleeper: what the kernel polls for does not.
+    fn may_sleep(&self) -> bool {
+        self.ready.is_empty()
+            && self.plain.in_flight > 0
+            && self.polled.as_ref().is_none_or(|lane| lane.in_flight == 0)
+    }
+
+    fn sleep(&mut self, deadline_ns: i64) -> io::Result<()> {
+        let left_ns = (deadline_ns - self.clock.now_ns()).max(0) as u64;
+        match ring::sleep(&self.plain.ring, left_ns)? {
+            Some(submitted) => {
+                self.plain.queued -= submitted.min(self.plain.queued);
+                Ok(())
+            }
+            None => self.collect_all(),
+        }
+    }
+
+    fn enter(&mut self, wait: Wait) -> io::Result<()> {
+        match wait {
+            Wait::Asleep(deadline_ns) if self.may_sleep() => self.sleep(deadline_ns),
+            _ => self.collect_all(),
+        }
+    }
+
+    fn has_queued(&self) -> bool {
+        self.plain.queued > 0 || self.polled.as_ref().is_some_and(|lane| lane.queued > 0)
+    }
+}
+
+impl Drive for PassthruDrive {
+    fn identity(&self) -> &DriveIdentity {
+        &self.device.block.identity
+    }
+
+    fn supports(&self, opcode: Opcode) -> bool {
+        self.device.supports(opcode)
+    }
+
+    fn is_gone(&self) -> bool {
+        self.device.block.is_gone()
+    }
+
+    #[inline]
+    fn now_ns(&self) -> i64 {
+        self.clock.now_ns()
+    }
+
+    fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {
+        if self.outstanding >= self.ios.len() {
+            return Err(SubmitError::Full);
+        }
+        if command.opcode.modifies() && !self.device.block.writable {
+            return Err(SubmitError::ReadOnly);
+        }
+        if !self.device.supports(command.opcode) {
+            return Err(SubmitError::Unsupported);
+        }
+        self.outstanding += 1;
+        let status = match Parts::of(command, self.device.block_size) {
+            // Also the block layer answers so, without the drive.
+            None => Some(libc::EINVAL),
+            Some(io) if io.is_empty() => Some(0),
+            Some(mut io) => {
+                let length = command.length_bytes as usize;
+                io.address = match command.opcode {
+                    Opcode::Read => self.buffers.for_read(length) as u64,
+                    Opcode::Write => self.buffers.for_write(slot, length) as u64,
+                    Opcode::Trim | Opcode::Flush | Opcode::WriteZeroes => 0,
+                };
+                self.ios[slot as usize] = io;
+                None
+            }
+        };
+        match status {
+            Some(status) => self.ready.push(Completion { slot, complete_ns: self.clock.now_ns(), status }),
+            None if self.backlog.is_empty() && self.send_parts(slot) => {}
+            None => self.backlog.push_back(slot),
+        }
+        Ok(())
+    }
+
+    fn kick(&mut self) -> io::Result<()> {
+        // The burst of trims is over. The poll that follows submits with the same system call that brings completions in.
+        self.trims.close();
+        self.send();
+        Ok(())
+    }
+
+    fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
+        let before = completions.len();
+        self.trims.close();
+        self.send();
+        if self.has_queued() {
+            // One system call submits, and waits if it may.
+            self.enter(wait)?;
+        }
+        self.reap(completions);
+        while completions.len() == before {
+            // Entered at least once, also when the deadline has passed: completions come in only then.
+            self.enter(wait)?;
+            self.reap(completions);
+            let (Wait::Until(deadline_ns) | Wait::Asleep(deadline_ns)) = wait else { break };
+            if completions.len() > before || self.clock.now_ns() >= deadline_ns {
+                break;
+            }
+            if self.outstanding == 0 {
+                self.clock.wait_until_ns(deadline_ns);
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for PassthruDrive {
+    fn drop(&mut self) {
+        if self.outstanding > 0 {
+            // Closing a ring waits for what is in flight, which a dead drive never answers, and the kernel may still write to the
+            // buffers: all are left to the end of the process.
+            return;
+        }
+        // SAFETY: each is dropped once, here; nothing is in flight, and the rings go before the buffers that they have registered.
+        unsafe {
+            ManuallyDrop::drop(&mut self.plain.ring);
+            if let Some(lane) = &mut self.polled {
+                ManuallyDrop::drop(&mut lane.ring);
+            }
+            ManuallyDrop::drop(&mut self.trims);
+            ManuallyDrop::drop(&mut self.buffers);
+        }
+    }
+}
