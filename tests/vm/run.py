@@ -48,7 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="tests/vm/run.py", description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help="names of cases; all without them")
     parser.add_argument("--engine", type=Path, required=True, help="a testdrive-engine without libraries")
-    parser.add_argument("--conformance", type=Path, help="the conformance tests without libraries")
+    parser.add_argument("--conformance", type=Path, help="the conformance tests of engine/drives")
     parser.add_argument("--directory", type=Path, default=Path("target/vm"), help="where kernels are kept")
     parser.add_argument("--keep", type=Path, help="a folder to keep what the cases left in")
     options = parser.parse_args(arguments)

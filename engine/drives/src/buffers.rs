@@ -271,7 +271,7 @@ mod tests {
         let pieces = buffers.pieces(126_976);
         let region = buffers.iovecs()[0].iov_base as usize;
         let covered: usize = pieces.iter().map(|piece| piece.iov_len).sum();
-        assert_eq!(covered, buffers.iovecs().iter().map(|whole| whole.iov_len).sum());
+        assert_eq!(covered, buffers.iovecs().iter().map(|whole| whole.iov_len).sum::<usize>());
         for length in [4096, 126_976, 65_536, 65_536, 512, 1 << 20, 4096, 1 << 20, 126_976].repeat(40) {
             let offset = buffers.for_read(length) as usize - region;
             assert!(offset + length <= 16 << 20);
