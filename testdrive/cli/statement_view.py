@@ -14,7 +14,7 @@ from rich.text import Text
 
 from testdrive.cli.charts import bar, resampled, spark
 from testdrive.cli.summary_view import origin, pairs, summary_parts
-from testdrive.manifest import UNKNOWN, Manifest
+from testdrive.manifest import UNKNOWN, Manifest, Warning_
 from testdrive.report import units
 from testdrive.report.losses import TITLE, gathered, is_loss
 from testdrive.report.rows import dig
@@ -51,7 +51,7 @@ def statement_view(
         Text.assemble(
             ("warning: ", "yellow"), f"{warning.message.rstrip('.')}; {warning.remedy}".rstrip("; ")
         )
-        for warning in manifest.warnings
+        for warning in map(Warning_.model_validate, summary["warnings"])
         if not is_loss(warning)
     ]
     return Constrain(Group(*parts), COLUMNS)

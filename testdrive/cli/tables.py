@@ -176,8 +176,19 @@ def run_table(title: str, summary: Entry) -> Group:
         made.add_row("replay", words.code(metric_at(summary, "fidelity.verdict")))
     reasons = metric_at(summary, "fidelity.reasons") or []
     return Group(
-        Text(title, style="bold"), made, *(Text(f"  {_reason(reason)}", style="yellow") for reason in reasons)
+        Text(title, style="bold"),
+        made,
+        *(Text(f"  {_reason(reason)}", style="yellow") for reason in reasons),
+        *(warning_line(warning) for warning in summary.get("warnings") or []),
     )
+
+
+def warning_line(warning: Entry) -> Text:
+    """What makes figures less valid than they look, and what to do."""
+    said = "; ".join(
+        str(part).rstrip(".") for part in (warning.get("message"), warning.get("remedy")) if part
+    )
+    return Text.assemble(("warning: ", "yellow"), said)
 
 
 def outcome_line(outcome: Outcome) -> Text:

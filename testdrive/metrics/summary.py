@@ -8,6 +8,7 @@ import testdrive
 from testdrive.manifest import write_json
 from testdrive.metrics.registry import all_metrics
 from testdrive.metrics.scans import Scan, scan_of
+from testdrive.metrics.validity import derived_warnings
 from testdrive.recording import Recording
 
 SUMMARY_NAME = "summary.json"
@@ -56,6 +57,7 @@ def summarize_scan(scan: Scan) -> dict[str, Any]:
     for metric in all_metrics():
         for key, value in metric.values(scan).items():
             _place(summary, key.split("."), value)
+    summary["warnings"] += [each.model_dump(mode="json") for each in derived_warnings(recording, summary)]
     # The largest of the passes that are kept, and nothing else asks for it.
     scan.__dict__.pop("touched", None)
     return summary

@@ -54,7 +54,7 @@ def _warnings(subject: Subject) -> list[tuple[str, str]]:
     # What was lost stands above everything else (losses.py) and is not said twice.
     found = [
         (warning.message or warning.code, warning.remedy)
-        for warning in manifest.warnings
+        for warning in subject.warnings
         if not is_loss(warning)
     ]
     found += [

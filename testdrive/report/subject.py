@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from testdrive.manifest import Drive, Manifest, Phase
+from testdrive.manifest import Drive, Manifest, Phase, Warning_
 from testdrive.recording import Recording
 from testdrive.report import palette
 
@@ -44,6 +44,11 @@ class Subject:
     def manifest(self) -> Manifest:
         """The recording's manifest."""
         return self.recording.manifest
+
+    @property
+    def warnings(self) -> list[Warning_]:
+        """What makes its figures less valid than they look: as recorded, and as the figures tell."""
+        return [Warning_.model_validate(each) for each in self.summary.get("warnings", [])]
 
     @property
     def drive(self) -> Drive:

@@ -161,6 +161,18 @@ def test_replay_prints_data_alone_on_standard_output(
     assert Path("a.rec/summary.json").is_file()
 
 
+def test_the_end_of_a_run_shows_each_warning_with_its_remedy(
+    scenario: SetScenario, run_recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = run_recording / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["warnings"] = [{"code": "debug_build", "message": "it is a debug build", "remedy": "build it"}]
+    path.write_text(json.dumps(manifest))
+    scenario(lines=[STARTED, PHASE, PROGRESS, COMPLETE], copy=str(run_recording))
+    assert main(["replay", "prod.rec", "--drive", "null:", "-o", "a.rec"]) == 0
+    assert "warning: it is a debug build; build it" in capsys.readouterr().out
+
+
 def test_a_limit_that_is_exceeded_is_status_1(
     scenario: SetScenario, run_recording: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -106,6 +106,7 @@ impl<'a> Book<'a> {
             latencies,
             starved,
             recorder_waits,
+            submitter_cpu_share,
             settings,
             findings,
             ..
@@ -133,6 +134,10 @@ impl<'a> Book<'a> {
             entry = accounting.to_map();
         }
         entry.extend(findings);
+        // A model's submitter works in the host's time, and its phase lasts in its own.
+        if !self.manifest.drive.as_ref().is_some_and(|drive| drive.modelled) {
+            entry.insert("submitter_cpu_share".into(), json!(submitter_cpu_share));
+        }
         if let Some(drive) = &mut self.manifest.drive {
             drive.settings.extend(settings);
         }

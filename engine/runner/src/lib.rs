@@ -18,6 +18,7 @@ mod gates;
 mod generate;
 mod generated;
 mod group;
+mod host_state;
 mod inputs;
 mod job;
 mod job_check;

@@ -8,7 +8,7 @@ use crate::feeder::{queues, Feeder, Feeds};
 use crate::gates::DepthMeter;
 use crate::generate::generate;
 use crate::job::{OnError, PhaseJob};
-use crate::orders::Shared;
+use crate::orders::{Pacing, Shared};
 use crate::plan::{lba_map, write_data, PhasePlan};
 use crate::recorder::{Live, RowQueue};
 use crate::rounds::{Rounds, Tally};
@@ -16,6 +16,7 @@ use crate::spawn::Borrower;
 use crate::start_line::StartLine;
 use crate::stop::Stop;
 use crate::submission::{Primed, Submission, Submitted};
+use crate::warnings;
 use crate::watch::Watch;
 use rtrb::Producer;
 use serde_json::{Map, Value};
@@ -68,6 +69,8 @@ pub struct PhaseOutcome {
     pub starved: u64,
     /// Times that a submitter waited for the recorder.
     pub recorder_waits: u64,
+    /// The greatest share of its time that a submitter's thread took of a CPU.
+    pub submitter_cpu_share: f64,
     /// Latencies, of a run that keeps no rows.
     pub latencies: Histogram,
     /// What the drive's path did, as its queues found.
@@ -193,13 +196,20 @@ pub fn run_submitters<S: Primed>(
         Some(Err(error)) => (Accounting::default(), Some(error.into())),
         None => (Accounting::default(), None),
     };
-    Ok(merge(
-        submitted.into_iter().flatten().collect(),
-        accounting,
-        error,
-        line.start_ns().unwrap_or(0),
-        producers,
-    ))
+    let submitted = submitted.into_iter().flatten().collect();
+    let outcome = merge(submitted, accounting, error, line.start_ns().unwrap_or(0), producers);
+    if can_sleep(plan, target) {
+        if let Some(warning) = warnings::saturated(plan.job.name(), outcome.submitter_cpu_share) {
+            tell(Event::Warning(warning));
+        }
+    }
+    Ok(outcome)
+}
+
+/// Whether the submitters sleep while they wait for the drive, so that one which does not sleep says something.
+fn can_sleep(plan: &PhasePlan<'_>, target: &Target) -> bool {
+    let closed = matches!(plan.pacing(), Pacing::Closed(_)) && plan.limits(1).are_none();
+    matches!(target, Target::Device { device, .. } if !device.polled) && closed && !plan.is_purge()
 }
 
 /// A submitter's thread: what it brings back is absent where it could not open its queue.
@@ -285,14 +295,17 @@ fn merge(
         overdue: 0,
         starved: 0,
         recorder_waits: 0,
+        submitter_cpu_share: 0.0,
         latencies: Histogram::default(),
         settings: Map::new(),
         findings: Map::new(),
     };
     let mut depth = DepthMeter::default();
     let (mut intended, mut submissions) = (None, None);
-    for (index, Submitted { report, rows, histogram, end_ns, settings }) in submitted.into_iter().enumerate()
-    {
+    for (index, submitted) in submitted.into_iter().enumerate() {
+        let Submitted { report, rows, histogram, end_ns, cpu_ns, settings } = submitted;
+        let cpu_share = cpu_ns as f64 / (end_ns - start_ns).max(1) as f64;
+        outcome.submitter_cpu_share = outcome.submitter_cpu_share.max(cpu_share);
         outcome.accounting.issued.merge(&report.issued);
         outcome.accounting.order_inversions += report.order_inversions;
         outcome.completed.merge(&report.completed);

@@ -58,6 +58,8 @@ pub struct Submitted<'a> {
     pub histogram: Option<Histogram>,
     /// When it was done.
     pub end_ns: i64,
+    /// What its thread took of a CPU, from the start to the end; the kernel's work for it is in it.
+    pub cpu_ns: i64,
     /// What the drive's path did.
     pub settings: Map<String, Value>,
 }
@@ -214,8 +216,10 @@ impl<'a> Submission<'a> {
         };
         let settings = drive.identity().settings.clone();
         let worker = Worker::new(drive, source, orders, self.context.shared, rows).judged_by(self.rounds);
+        let cpu_before_ns = thread_cpu_ns();
         let (report, rows, histogram) = worker.run();
-        Some(Submitted { report, rows, histogram, end_ns: drive.now_ns(), settings })
+        let cpu_ns = thread_cpu_ns() - cpu_before_ns;
+        Some(Submitted { report, rows, histogram, end_ns: drive.now_ns(), cpu_ns, settings })
     }
 }
 
@@ -224,6 +228,14 @@ fn prioritise_this_thread() -> i32 {
     // SAFETY: the call takes integers only; 0 names the calling thread.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, SUBMITTER_NICE) };
     niceness()
+}
+
+/// What the calling thread has taken of a CPU so far.
+fn thread_cpu_ns() -> i64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the call fills in the structure that it is given, which lives until it returns.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    time.tv_sec * 1_000_000_000 + time.tv_nsec
 }
 
 /// The niceness of the calling thread.

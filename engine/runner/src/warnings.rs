@@ -1,7 +1,9 @@
 //! What makes a run's figures less valid than they look, each with its remedy.
 
 use crate::book::Totals;
+use crate::host_state::{slow_governor, CPUS};
 use crate::job::Job;
+use std::path::Path;
 use testdrive_drives::Target;
 use testdrive_recording::{DriveIdentity, Manifest, Status, Warning};
 
@@ -20,7 +22,26 @@ pub fn before(manifest: &Manifest, target: &Target) -> Vec<Warning> {
             "build it with 'make install', which makes a release build",
         ));
     }
+    // Nothing of the host shows in what a model does, and the null path is not a drive's.
+    if matches!(target, Target::Device { .. }) {
+        warnings.extend(slow_governor(Path::new(CPUS)));
+    }
     warnings
+}
+
+/// From this share of its time on, a submitter that could sleep while it waits was what held the loop up.
+const SATURATED_SHARE: f64 = 0.95;
+
+/// A closed loop whose submitter never waited for the drive, so that the drive could have done more.
+pub fn saturated(phase: &str, cpu_share: f64) -> Option<Warning> {
+    if cpu_share < SATURATED_SHARE {
+        return None;
+    }
+    let message = format!(
+        "in the phase '{phase}' a submitter had no time to wait ({:.0} % of its CPU): the drive may be faster",
+        cpu_share * 100.0
+    );
+    Some(warning("generator_saturated", message, "spread the phase over more submitters (threads)"))
 }
 
 /// Submitters found nothing decoded, so often.
@@ -111,6 +132,14 @@ mod tests {
 
     fn manifest(warnings: Vec<Warning>) -> Manifest {
         Manifest { warnings, ..Manifest::new(RecordingKind::Capture, "clock_monotonic") }
+    }
+
+    #[test]
+    fn a_submitter_that_never_waits_is_what_held_the_loop_up() {
+        assert_eq!(saturated("fill", 0.94), None);
+        let found = saturated("fill", 0.99).unwrap();
+        assert_eq!(found.code, "generator_saturated");
+        assert!(found.message.contains("'fill'") && found.message.contains("99 %"), "{}", found.message);
     }
 
     #[test]
