@@ -198,6 +198,7 @@ class Job(_Part):
     segment_s: PositiveFloat | None = None
     on_error: Literal["stop", "continue"] | None = None
     save_state: Path | None = None
+    resume: bool | None = None
     phases: list[Phase] = Field(min_length=1)
 
     def to_json_object(self) -> dict[str, Any]:

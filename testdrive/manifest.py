@@ -197,6 +197,16 @@ class PlanRun(_Part):
     left_out: list[LeftOut] = Field(default_factory=list)
 
 
+class Gap(_Part):
+    """Where a run ended before its plan did, and was resumed."""
+
+    after_ns: int
+    resumed_ns: int
+    resumed_at: str = ""
+    reason: str | None = None
+    set_aside: list[int] = Field(default_factory=list)
+
+
 class Kept(_Part):
     """What a recording keeps that does not keep every row."""
 
@@ -229,6 +239,7 @@ class Manifest(_Part):
     telemetry: TelemetrySummary | None = None
     plan: PlanRun | None = None
     kept: Kept | None = None
+    gaps: list[Gap] = Field(default_factory=list)
 
     @property
     def measured_phases(self) -> list[Phase]:

@@ -44,6 +44,7 @@ class RunOptions:
     on_error: Literal["stop", "continue"] | None = None
     save_state: Path | None = None
     keep: Keep | None = None
+    resume: bool = False
     idle_ns: int = 0
 
 
@@ -100,6 +101,7 @@ def run_one(
         io_timeout_s=options.io_timeout_s,
         on_error=options.on_error,
         save_state=options.save_state,
+        resume=True if options.resume else None,
         plan=bound.described(),
         keep=options.keep or bound.plan.keep,
         phases=bound.phases,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -35,6 +36,14 @@ def run(
             show_default=False,
         ),
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="REC",
+            help="Go on with this recording, of a run of the same plan that was interrupted.",
+            show_default=False,
+        ),
+    ] = None,
     output: shared.RunOutput = None,
     erase: shared.Erase = None,
     erase_signatures: shared.EraseSignatures = False,
@@ -60,6 +69,7 @@ def run(
         io_timeout=io_timeout,
         keep_on=on_error is shared.OnErrorChoice.continue_,
         save_state=save_state,
+        resume=resume,
         compare=compare,
         power=power or [],
         power_idle=power_idle,

@@ -38,6 +38,8 @@ class Request:
     power: Sequence[str] = ()
     power_idle: str | None = None
     telemetry: str | None = None
+    #: The recording of an interrupted run of the same plan, which goes on.
+    resume: Path | None = None
 
 
 def carry_out(bound: BoundPlan, request: Request) -> int:
@@ -54,13 +56,31 @@ def carry_out(bound: BoundPlan, request: Request) -> int:
         on_error="continue" if request.keep_on else "stop",
         save_state=request.save_state,
         keep=request.keep,
+        resume=request.resume is not None,
         idle_ns=IDLE_DEFAULT_NS if request.power_idle is None else duration_ns(request.power_idle),
     )
     if request.save_state is not None and len(request.drives) > 1:
         raise UsageError(f"--save-state {request.save_state} is of one drive; give one --drive")
-    targets = beside_meters(_targets(bound, request), request.power, request.telemetry)
+    if request.resume is not None:
+        targets = [_resumed(request, request.resume)]
+    else:
+        targets = beside_meters(_targets(bound, request), request.power, request.telemetry)
     results = run_on(bound, targets, options, show_on_stderr)
     return _conclude(bound, results, request)
+
+
+def _resumed(request: Request, recording: Path) -> Target:
+    """The drive of an interrupted run. The consent is asked for anew, as for any run."""
+    if len(request.drives) != 1:
+        raise UsageError(f"--resume {recording} is of one drive; give one --drive")
+    if request.output is not None:
+        raise UsageError(f"--resume goes on with {recording} itself; leave --output {request.output} away")
+    if request.power or request.telemetry is not None:
+        raise UsageError("meters are not read in a run that is resumed; leave --power and --telemetry away")
+    if not recording.is_dir():
+        raise UsageError(f"--resume {recording}: there is no such recording")
+    (right,) = consents(request.drives, request.erase)
+    return Target(request.drives[0], right, recording)
 
 
 def _targets(bound: BoundPlan, request: Request) -> list[Target]:

@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 pub struct Clock {
     origin: Instant,
     counter: Option<Counter>,
+    /// What it showed at the origin.
+    start_ns: i64,
 }
 
 /// The time-stamp counter at the origin and its rate.
@@ -24,7 +26,7 @@ impl Clock {
     /// A clock whose origin is now. Takes about 50 ms where the counter can be used, to measure its rate.
     pub fn start() -> Clock {
         let counter = calibrate();
-        let mut clock = Clock { origin: Instant::now(), counter };
+        let mut clock = Clock { origin: Instant::now(), counter, start_ns: 0 };
         if let Some(counter) = &mut clock.counter {
             let (ticks, instant) = read_both();
             counter.origin = ticks;
@@ -35,7 +37,12 @@ impl Clock {
 
     /// A clock for a run in virtual time, which only wants one for form's sake.
     pub fn uncalibrated() -> Clock {
-        Clock { origin: Instant::now(), counter: None }
+        Clock { origin: Instant::now(), counter: None, start_ns: 0 }
+    }
+
+    /// The same clock, showing a later time: it goes on where that of an earlier run stopped.
+    pub fn going_on_at(self, start_ns: i64) -> Clock {
+        Clock { start_ns, ..self }
     }
 
     /// Now.
@@ -44,9 +51,9 @@ impl Clock {
         match self.counter {
             Some(counter) => {
                 let ticks = ticks().wrapping_sub(counter.origin);
-                ((u128::from(ticks) * u128::from(counter.ns_per_tick_q32)) >> 32) as i64
+                self.start_ns + ((u128::from(ticks) * u128::from(counter.ns_per_tick_q32)) >> 32) as i64
             }
-            None => self.origin.elapsed().as_nanos() as i64,
+            None => self.start_ns + self.origin.elapsed().as_nanos() as i64,
         }
     }
 

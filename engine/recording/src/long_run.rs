@@ -57,6 +57,11 @@ impl LongRun {
         }
     }
 
+    /// The same, with its first segment having this number.
+    pub(crate) fn numbered_from(self, next_segment: u32) -> LongRun {
+        LongRun { next_segment, ..self }
+    }
+
     /// Bytes on disk so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.closed_bytes + self.segment.as_ref().map_or(0, |(segment, _)| segment.bytes())

@@ -169,6 +169,18 @@ pub(crate) fn list_segments(directory: &Path, folder: &str) -> Result<Vec<PathBu
     Ok(segments)
 }
 
+/// The number that the next segment of a folder gets: beyond all that are there, closed or left open by a crash.
+pub(crate) fn next_segment(directory: &Path, folder: &str) -> Result<u32, RecordingError> {
+    let folder = directory.join(folder);
+    let mut next = 0;
+    for entry in fs::read_dir(&folder).map_err(RecordingError::io("list", &folder))?.flatten() {
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.split('.').next()?.parse::<u32>().ok());
+        next = number.map_or(next, |number| next.max(number + 1));
+    }
+    Ok(next)
+}
+
 pub(crate) fn open_segment(path: &Path) -> Result<SerializedFileReader<File>, RecordingError> {
     let file = File::open(path).map_err(RecordingError::io("open", path))?;
     SerializedFileReader::new(file).map_err(|error| RecordingError::damaged(path, error))

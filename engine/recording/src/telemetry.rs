@@ -3,7 +3,7 @@
 use crate::error::RecordingError;
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// The file in a recording.
@@ -87,7 +87,8 @@ impl TelemetryWriter {
             let file = match &mut self.file {
                 Some(file) => file,
                 file => {
-                    let made = OpenOptions::new().create_new(true).append(true).open(&self.path)?;
+                    let made = OpenOptions::new().create(true).append(true).read(true).open(&self.path)?;
+                    self.rows += whole_lines(&made)?;
                     file.insert(BufWriter::new(made))
                 }
             };
@@ -120,4 +121,21 @@ impl TelemetryWriter {
         closed.map_err(RecordingError::io("write", &self.path))?;
         Ok(Some(TelemetrySummary { rows: self.rows }))
     }
+}
+
+/// Counts the lines of a run that is gone on with, and takes away the part of one that a crash left.
+fn whole_lines(file: &File) -> io::Result<u64> {
+    let (mut reader, mut line) = (BufReader::new(file), Vec::new());
+    let (mut lines, mut end_bytes) = (0, 0);
+    loop {
+        line.clear();
+        let read = reader.read_until(b'\n', &mut line)?;
+        if read == 0 || line.last() != Some(&b'\n') {
+            break;
+        }
+        lines += 1;
+        end_bytes += read as u64;
+    }
+    file.set_len(end_bytes)?;
+    Ok(lines)
 }

@@ -6,7 +6,8 @@ use crate::interval_segment;
 use crate::lock::WriterLock;
 use crate::long_run::{LongRun, PhaseStarts};
 use crate::manifest::{Counts, Manifest, Status};
-use crate::reader::{Recording, IOS_FOLDER, SLOWEST_FOLDER};
+use crate::process::this_writer;
+use crate::reader::{next_segment, Recording, IOS_FOLDER, SLOWEST_FOLDER};
 use crate::recover::count_again;
 use crate::reserve::Reserve;
 use crate::segment::Segment;
@@ -102,6 +103,62 @@ impl RecordingWriter {
             closed_bytes: 0,
             span: None,
         })
+    }
+
+    /// Goes on with a recording whose writer ended before its plan did: what is there stays as it is, byte for byte, and new segments
+    /// follow. The manifest is the recording's own, as it is to be from now on; its status, writer and counts are set here.
+    ///
+    /// # Errors
+    /// When somebody else writes it, what is there cannot be read, or the system refuses. The recording is then as it was.
+    pub fn resume(
+        directory: &Path,
+        mut manifest: Manifest,
+        limits: WriterLimits,
+    ) -> Result<Self, RecordingError> {
+        let recording = Recording::open(directory)?;
+        let lock = WriterLock::take(directory).map_err(RecordingError::io("lock", directory))?;
+        let (counts, span) = count_again(&recording).inspect_err(|_| WriterLock::remove(directory))?;
+        manifest.counts = counts;
+        (manifest.status, manifest.status_reason) = (Status::Running, None);
+        manifest.writer = this_writer();
+        let prepared = Reserve::take(directory, limits.reserve_bytes)
+            .map_err(RecordingError::io("hold disk space in", directory))
+            .and_then(|reserve| {
+                let rows_folder = if manifest.kept.is_some() { SLOWEST_FOLDER } else { IOS_FOLDER };
+                let next_rows = next_segment(directory, rows_folder)?;
+                let next_intervals = match manifest.kept {
+                    Some(_) => next_segment(directory, interval_segment::FOLDER)?,
+                    None => 0,
+                };
+                manifest.write(directory)?;
+                Ok((reserve, next_rows, next_intervals))
+            });
+        let (reserve, next_segment, next_intervals) = prepared.inspect_err(|_| {
+            let _ = fs::remove_file(directory.join("reserve"));
+            WriterLock::remove(directory);
+        })?;
+        let starts = PhaseStarts::default();
+        let long_run =
+            manifest.kept.map(|kept| LongRun::new(kept, starts.clone()).numbered_from(next_intervals));
+        Ok(RecordingWriter {
+            directory: directory.to_path_buf(),
+            manifest,
+            limits,
+            reserve,
+            segment: None,
+            closing: Closing::default(),
+            long_run,
+            starts,
+            _lock: lock,
+            next_segment,
+            closed_bytes: 0,
+            span,
+        })
+    }
+
+    /// The manifest as it stands.
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
     }
 
     /// Where it is written.

@@ -5,6 +5,7 @@ use crate::event::RoundPosition;
 use crate::job::{Job, Pace, PhaseJob};
 use crate::phase::PhaseOutcome;
 use crate::plan::{measured_counts, PhasePlan};
+use crate::resume::COMPLETE;
 use serde_json::{json, Map, Value};
 use testdrive_core::{Histogram, OpcodeCounts};
 use testdrive_recording::{DriveEvents, Manifest, Phase, PhaseCounters, PhaseKind, RecordingError};
@@ -134,6 +135,7 @@ impl<'a> Book<'a> {
             entry = accounting.to_map();
         }
         entry.extend(findings);
+        entry.insert(COMPLETE.into(), json!(!stopped));
         // A model's submitter works in the host's time, and its phase lasts in its own.
         if !self.manifest.drive.as_ref().is_some_and(|drive| drive.modelled) {
             entry.insert("submitter_cpu_share".into(), json!(submitter_cpu_share));

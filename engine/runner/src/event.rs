@@ -21,6 +21,8 @@ pub enum Event {
         drive: DriveIdentity,
         /// The phases to come.
         phases: Vec<PlannedPhase>,
+        /// Phases of the plan before them, which are complete.
+        phases_before: usize,
     },
     /// A phase begins.
     Phase {

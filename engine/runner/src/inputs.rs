@@ -3,7 +3,7 @@
 use crate::arrivals::ArrivalFeeder;
 use crate::error::RunError;
 use crate::feeder::check_source;
-use crate::job::{Job, PhaseJob};
+use crate::job::{Job, PhaseJob, Step};
 use crate::job_generated::ArrivalsJob;
 use crate::placement::check_cpus;
 use crate::plan::lba_map;
@@ -38,7 +38,7 @@ pub fn open_sources(job: &Job) -> Result<Vec<Option<Recording>>, RunError> {
 }
 
 /// Whether the phase may change what the drive holds.
-fn modifies(phase: &PhaseJob, source: Option<&Recording>) -> bool {
+pub fn modifies(phase: &PhaseJob, source: Option<&Recording>) -> bool {
     match (phase, source) {
         (PhaseJob::Prepare(_), _) => true,
         (PhaseJob::Synthetic(job), _) => job.trim_share > 0.0 || job.write_share() > 0.0,
@@ -51,15 +51,19 @@ fn modifies(phase: &PhaseJob, source: Option<&Recording>) -> bool {
     }
 }
 
-/// Opens the drive, for writing only where a phase writes.
+/// Opens the drive, for writing only where one of these steps writes.
 ///
 /// # Errors
 /// When the guard refuses, or the system does.
-pub fn open_target(job: &Job, sources: &[Option<Recording>]) -> Result<Target, RunError> {
-    let writes = job.each_phase().zip(sources).any(|(phase, source)| modifies(phase, source.as_ref()));
+pub fn open_target(job: &Job, steps: &[Step], sources: &[Option<Recording>]) -> Result<Target, RunError> {
+    let writes = steps
+        .iter()
+        .flat_map(Step::phases)
+        .zip(sources)
+        .any(|(phase, source)| modifies(phase, source.as_ref()));
     let access = if writes { Access::Write } else { Access::ReadOnly };
     let consent = Consent { erase: job.drive.erase.clone(), erase_signatures: job.drive.erase_signatures };
-    // The recording's directory does not exist yet; its disk is that of the nearest ancestor that does.
+    // Mostly the recording's directory does not exist yet; its disk is that of the nearest ancestor that does.
     Ok(Target::open(&job.drive.uri, access, &consent, Some(&job.output))?)
 }
 

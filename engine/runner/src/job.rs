@@ -23,6 +23,9 @@ pub struct Job {
     pub drive: DriveChoice,
     /// The recording to make.
     pub output: PathBuf,
+    /// Go on with the recording at `output`, of a run of this same job that was interrupted.
+    #[serde(default)]
+    pub resume: bool,
     /// False measures without keeping rows.
     #[serde(default = "yes")]
     pub record: bool,

@@ -31,6 +31,7 @@ mod placement;
 mod places;
 mod plan;
 mod recorder;
+mod resume;
 mod rounds;
 mod run;
 mod sequence;

@@ -9,6 +9,7 @@ use crate::orders::Shared;
 use crate::phase::RowProducers;
 use crate::plan::PhasePlan;
 use crate::recorder::{record, row_queue, Live};
+use crate::resume::Resumption;
 use crate::sequence::{Sequence, Surroundings};
 use crate::telemetry::{write_telemetry, Telling};
 use crate::warnings;
@@ -58,8 +59,16 @@ impl Outcome {
 /// be made. What a drive does during the run is recorded, and is an [`Outcome`].
 pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Result<Outcome, RunError> {
     let sources = open_sources(job)?;
-    let mut target = open_target(job, &sources)?;
-    for (phase, source) in job.each_phase().zip(&sources) {
+    let resumption = if job.resume { Some(Resumption::of(job, &sources)?) } else { None };
+    let (before, steps) =
+        job.phases.split_at(resumption.as_ref().map_or(0, |resumption| resumption.first_step));
+    let phases_before = before.iter().map(|step| step.phases().len()).sum();
+    let sources = &sources[phases_before..];
+    let mut target = open_target(job, steps, sources)?;
+    if let Some(resumption) = &resumption {
+        resumption.check_drive(target.identity())?;
+    }
+    for (phase, source) in steps.iter().flat_map(Step::phases).zip(sources) {
         check_fit(phase, source.as_ref(), &target)?;
     }
     if let Some(path) = &job.save_state {
@@ -67,38 +76,51 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     }
     let modelled = target.identity().modelled;
     let clock = if modelled { Clock::uncalibrated() } else { Clock::start() };
+    let clock = clock.going_on_at(resumption.as_ref().map_or(0, |resumption| resumption.origin_ns));
     let mut manifest = Manifest::new(RecordingKind::Run, if modelled { "virtual" } else { clock.source() });
     manifest.drive = Some(target.identity().clone());
-    manifest.source = source_of(&sources);
+    manifest.source = source_of(sources);
     manifest.plan = job.plan.clone();
     manifest.kept = (job.keep == Keep::Slowest).then(Kept::default);
     manifest.warnings = warnings::before(&manifest, &target);
     manifest.warnings.extend(warnings::of_sources(sources.iter().flatten().map(|source| &source.manifest)));
-    manifest.warnings.iter().for_each(|warning| tell(Event::Warning(warning.clone())));
-    let plans: Vec<PhasePlan<'_>> = job
-        .each_phase()
-        .zip(&sources)
+    let first_index = resumption.as_ref().map_or(0, |resumption| resumption.first_index);
+    let mut told = manifest.warnings.clone();
+    if let Some(resumption) = resumption {
+        told.insert(0, resumption.warning);
+        manifest = joined(resumption.manifest, manifest);
+    }
+    told.iter().for_each(|warning| tell(Event::Warning(warning.clone())));
+    let plans: Vec<PhasePlan<'_>> = steps
+        .iter()
+        .flat_map(Step::phases)
+        .zip(sources)
         .map(|(job, source)| PhasePlan { job, recording: source.as_ref() })
         .collect();
     let submitters = plans.iter().map(|plan| plan.submitters(&target)).max().unwrap_or(1);
     let writer = match job.record {
+        true if job.resume => {
+            let writer = RecordingWriter::resume(&job.output, manifest, limits(job, submitters))?;
+            manifest = writer.manifest().clone();
+            Some(writer)
+        }
         true => Some(RecordingWriter::create(&job.output, manifest.clone(), limits(job, submitters))?),
         false => None,
     };
     // Up to here the job could be refused, and the file that was made for it would go again.
     target.keep_file();
     let output = job.output.display().to_string();
-    let positions = job.phases.iter().flat_map(positions_of);
+    let positions = steps.iter().flat_map(positions_of);
     let announced = |(plan, position): (&PhasePlan<'_>, _)| plan.announced(target.identity(), position);
     let phases = plans.iter().zip(positions).map(announced).collect();
-    tell(Event::Started { output, drive: target.identity().clone(), phases });
+    tell(Event::Started { output, drive: target.identity().clone(), phases, phases_before });
     let mut shared = Shared::default();
     if let Some(writer) = &writer {
         shared.phase_starts = writer.phase_starts();
     }
     let live = Mutex::new(Live::default());
     let (producers, consumers) = row_queues(if job.record { submitters } else { 0 });
-    let surroundings = Surroundings { job, clock, shared: &shared, live: &live, signal };
+    let surroundings = Surroundings { job, steps, clock, shared: &shared, live: &live, signal };
     let mut book = Book::open(job, manifest);
     let samples = if job.record { target.keep_telemetry() } else { None };
     thread::scope(|scope| {
@@ -113,12 +135,12 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
             surroundings: &surroundings,
             book: &mut book,
             tell: &mut *tell,
-            index: 0,
+            index: first_index,
         }
         .run(&plans);
         drop(telling);
         let told = telemetry.map(|writer| writer.join().expect("the writer of the telemetry panicked"));
-        book.manifest.telemetry = told.flatten();
+        book.manifest.telemetry = told.flatten().or(book.manifest.telemetry);
         let recorded = recorder.map(|recorder| recorder.join().expect("the recorder panicked"));
         close(ran, recorded, book, &target, &surroundings, tell)
     })
@@ -200,6 +222,16 @@ fn close(
     let output = surroundings.job.output.display().to_string();
     tell(Event::Finished { status, reason: reason.clone(), output, counts, accounting });
     Ok(Outcome { status, reason, counts, latencies: book.totals.latencies })
+}
+
+/// The manifest of a recording that goes on: as it was, with what this run warns of besides.
+fn joined(mut began: Manifest, now: Manifest) -> Manifest {
+    for warning in now.warnings {
+        if !began.warnings.contains(&warning) {
+            began.warnings.push(warning);
+        }
+    }
+    began
 }
 
 /// What was replayed, for the manifest: the recording's place, so that it can be compared with, and what it was.

@@ -20,6 +20,8 @@ use testdrive_recording::{PhaseCounters, Status, Warning};
 pub struct Surroundings<'a> {
     /// What is run.
     pub job: &'a Job,
+    /// Of its steps, those to come.
+    pub steps: &'a [Step],
     /// The run's clock, for real drives.
     pub clock: Clock,
     /// What all threads share.
@@ -53,7 +55,7 @@ impl Sequence<'_, '_> {
     /// Why a phase could not be run.
     pub fn run(&mut self, plans: &[PhasePlan<'_>]) -> Result<(), RunError> {
         let mut rest = plans;
-        for step in &self.surroundings.job.phases {
+        for step in self.surroundings.steps {
             let (mine, others) = rest.split_at(step.phases().len());
             rest = others;
             match step {
@@ -127,7 +129,7 @@ impl Sequence<'_, '_> {
         plan: &PhasePlan<'_>,
         round: Option<RoundPosition>,
     ) -> Result<PhaseOutcome, RunError> {
-        let Surroundings { job, clock, shared, live, signal } = *self.surroundings;
+        let Surroundings { job, clock, shared, live, signal, .. } = *self.surroundings;
         let context = PhaseContext {
             index: self.index,
             round,
