@@ -6,9 +6,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 _TESTS = Path(__file__).resolve().parent
 sys.path[:0] = [str(_TESTS.parent), str(_TESTS / "python")]
+
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
