@@ -193,6 +193,8 @@ class PlanRun(_Part):
     title: str = ""
     question: str = ""
     figures: list[str] = Field(default_factory=list)
+    #: Whether it was the plan's short form, for trying it.
+    short: bool = False
     parameters: dict[str, Any] = Field(default_factory=dict)
     left_out: list[LeftOut] = Field(default_factory=list)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from testdrive.engine import identify_drive, run_job
-from testdrive.errors import Interrupted, TestdriveError
+from testdrive.errors import Interrupted, SafetyRefusal, TestdriveError, UsageError
 from testdrive.events import Event
 from testdrive.job import DriveRequest, Job, Keep
 from testdrive.plans import BoundPlan, Verdict, judge
@@ -70,6 +70,33 @@ class Result:
             "metrics": {name: metric_at(summary, name) for name in metrics},
             "verdict": self.verdict.to_json_object(),
         }
+
+
+def check_drives(targets: Sequence[Target]) -> None:
+    """Ask for every drive before the first one runs: a test may take hours, and the last name have a typo.
+
+    A drive that fails to answer is left to its own run, which does not keep the others from theirs. A file
+    that is not there is left too, since to ask for it makes it.
+
+    Raises
+    ------
+    UsageError, SafetyRefusal
+        A drive is not there, or not as its URI says; no drive was written to.
+    Interrupted
+        A signal came.
+    """
+    for target in targets:
+        kind, _, rest = target.uri.partition("?")[0].partition(":")
+        if kind == "file" and not Path(rest).exists():
+            continue
+        try:
+            identify_drive(target.uri)
+        except (UsageError, SafetyRefusal) as error:
+            raise type(error)(f"{error}; nothing was started") from error
+        except Interrupted:
+            raise
+        except TestdriveError:
+            continue
 
 
 def run_on(bound: BoundPlan, targets: Sequence[Target], options: RunOptions, show: Show) -> list[Result]:

@@ -14,7 +14,8 @@ from testdrive.errors import UsageError
 from testdrive.job import Keep
 from testdrive.plans import BoundPlan
 from testdrive.quantities import duration_ns
-from testdrive.running import Result, RunOptions, Target, run_on
+from testdrive.report import words
+from testdrive.running import Result, RunOptions, Target, check_drives, run_on
 
 VERDICT_FAIL_STATUS = 1
 COMPARISON_DIRECTORY = "comparison"
@@ -65,6 +66,8 @@ def carry_out(bound: BoundPlan, request: Request) -> int:
         targets = [_resumed(request, request.resume)]
     else:
         targets = beside_meters(_targets(bound, request), request.power, request.telemetry)
+    if len(targets) > 1:
+        check_drives(targets)
     results = run_on(bound, targets, options, show_on_stderr)
     return _conclude(bound, results, request)
 
@@ -115,6 +118,8 @@ def _conclude(bound: BoundPlan, results: Sequence[Result], request: Request) -> 
         print_json(content)
     else:
         _print(results, page)
+        if bound.short and recorded:
+            note(f"note: {words.SHORT_FORM}")
     return exit_status(results)
 
 
@@ -126,7 +131,7 @@ def _compared(recordings: Sequence[Path]) -> Path:
     directory = recordings[0].parent / COMPARISON_DIRECTORY
     if has_method(recordings[0]):
         return write_method_page(recordings, directory / COMPARISON_NAME)
-    return write_comparison(recordings, recordings[0].parent / COMPARISON_DIRECTORY).page
+    return write_comparison(recordings, directory).page
 
 
 def _print(results: Sequence[Result], page: Path | None) -> None:

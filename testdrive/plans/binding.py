@@ -40,6 +40,8 @@ class BoundPlan:
         With their limits filled in, without those whose parameter is absent.
     left_out : tuple of LeftOut
         The phases that the drive does not support, with why (``testdrive.plans.fitting``).
+    short : bool
+        Whether this is the plan's short form, whose figures say nothing about the drive.
     """
 
     plan: Plan
@@ -47,6 +49,7 @@ class BoundPlan:
     phases: list[Phase]
     rules: list[Rule]
     left_out: tuple[LeftOut, ...] = ()
+    short: bool = False
 
     def described(self) -> dict[str, Any]:
         """The plan as the recording's manifest keeps it: what it is called, and every parameter's value."""
@@ -56,8 +59,9 @@ class BoundPlan:
         }
         parameters = {name: value for name, value in values.items() if value is not None}
         told = {"name": plan.name, "title": plan.title, "question": plan.question, "figures": plan.figures}
+        short = {"short": True} if self.short else {}
         left_out = [one.model_dump(mode="json") for one in self.left_out]
-        return {**told, "parameters": parameters, **({"left_out": left_out} if left_out else {})}
+        return {**told, **short, "parameters": parameters, **({"left_out": left_out} if left_out else {})}
 
 
 def bind(plan: Plan, given: Mapping[str, Any], *, short: bool = False) -> BoundPlan:
@@ -91,6 +95,7 @@ def bind(plan: Plan, given: Mapping[str, Any], *, short: bool = False) -> BoundP
         values=values,
         phases=phases,
         rules=_rules(plan, values),
+        short=short,
     )
 
 

@@ -51,8 +51,9 @@ def warnings_box(subjects: Sequence[Subject], notes: Sequence[str] = ()) -> Mark
 
 def _warnings(subject: Subject) -> list[tuple[str, str]]:
     manifest = subject.manifest
+    found = [(words.SHORT_FORM, "Run it without --short.")] if manifest.plan and manifest.plan.short else []
     # What was lost stands above everything else (losses.py) and is not said twice.
-    found = [
+    found += [
         (warning.message or warning.code, warning.remedy)
         for warning in subject.warnings
         if not is_loss(warning)

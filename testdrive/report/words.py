@@ -39,6 +39,10 @@ CODES = {
     "not_measured": "not measured",
     "partly_measured": "measured in part only",
 }
+#: What a run with ``--short`` is worth, on pages and in the terminal.
+SHORT_FORM = (
+    "This is the plan's short form: it shows that the plan works here, and says nothing about the drive."
+)
 #: What a drive can be busy with (docs/recording-format.md).
 EVENTS = {
     "slc_folding": "SLC cache folding",

@@ -61,6 +61,11 @@ def said(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
+def runs_of(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The jobs that run the plan: not those that only ask what the drive is."""
+    return [call for call in calls if call["job"].get("record") is not False]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -213,7 +218,7 @@ def test_several_drives_get_a_recording_each_and_their_own_consent(
         "--drive /dev/nvme8n1 --drive /dev/nvme9n1?engine=sync --drive null: --erase S9 -o out --no-compare"
     )
     assert main(["replay", "prod.rec", *targets.split()]) == 0
-    calls = said(tmp_path / "said")
+    calls = runs_of(said(tmp_path / "said"))
     assert [call["job"]["drive"].get("erase") for call in calls] == [None, "S9", None]
     assert [call["job"]["output"] for call in calls] == ["out/nvme8n1.rec", "out/nvme9n1.rec", "out/null.rec"]
 
@@ -228,13 +233,43 @@ def test_a_consent_that_names_no_drive_starts_nothing(
     assert not (tmp_path / "said").exists()
 
 
+@pytest.mark.parametrize(("kind", "status"), [("usage", 2), ("refused", 3)])
+def test_no_drive_is_started_where_one_is_not_as_it_was_named(
+    kind: str, status: int, scenario: SetScenario, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario(lines=[error_event(kind, status)], exit=status, save=str(tmp_path / "said"))
+    assert main(["run", "consistency", "--short", "--drive", "null:", "--drive", "sim:x"]) == status
+    assert capsys.readouterr().err.rstrip().endswith("nothing was started")
+    assert runs_of(said(tmp_path / "said")) == []
+
+
+def test_a_file_that_is_not_there_is_not_made_to_ask_for_it(scenario: SetScenario, tmp_path: Path) -> None:
+    scenario(lines=[error_event("drive", 4)], exit=4, save=str(tmp_path / "said"))
+    drives = ["--drive", f"file:{tmp_path}/new.img?size=1GiB", "--drive", "null:"]
+    assert main(["run", "consistency", "--short", *drives]) == 4
+    asked = [
+        call["job"]["drive"]["uri"] for call in said(tmp_path / "said") if call["job"].get("record") is False
+    ]
+    assert asked == ["null:"]
+
+
+def test_the_terminal_says_what_a_short_run_is_worth(
+    scenario: SetScenario, run_recording: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario(lines=[COMPLETE], copy=str(run_recording))
+    assert main(["run", "consistency", "--drive", "null:", "-o", "long.rec"]) == 0
+    assert "short form" not in capsys.readouterr().err
+    assert main(["run", "consistency", "--short", "--drive", "null:", "-o", "short.rec"]) == 0
+    assert "says nothing about the drive" in capsys.readouterr().err
+
+
 def test_one_failing_drive_does_not_keep_the_next_from_its_turn_but_a_signal_does(
     scenario: SetScenario, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     drives = "replay prod.rec --drive null: --drive sim:x"
     scenario(lines=[error_event("drive", 4)], exit=4, save=str(tmp_path / "failing"))
     assert main(drives.split()) == 4
-    assert len(said(tmp_path / "failing")) == 2
+    assert len(runs_of(said(tmp_path / "failing"))) == 2
     scenario(lines=[{**COMPLETE, "status": "interrupted"}], exit=5, save=str(tmp_path / "stopped"))
     assert main(drives.split()) == 5
     assert len(said(tmp_path / "stopped")) == 1

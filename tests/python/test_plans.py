@@ -352,4 +352,7 @@ def test_the_short_form_of_a_built_in_plan_makes_a_job(name: str) -> None:
     plan = load(name)
     assert set(plan.short) <= set(plan.parameters)
     needed = {key: "1" for key, parameter in plan.parameters.items() if parameter.required}
-    assert bind(plan, needed, short=True).phases
+    short = bind(plan, needed, short=True)
+    assert short.phases
+    assert short.described()["short"] is True
+    assert "short" not in bind(plan, needed).described()
