@@ -43,7 +43,9 @@ pub use identity::identify;
 pub use listing::{list_drives, list_with_roots, DriveListing};
 pub use made_file::MadeFile;
 pub use null::NullDrive;
-pub use passthru::{CharacterAdmin, PassthruDevice, PassthruDrive, PassthruOptions};
+pub use passthru::{
+    CharacterAdmin, EraseError, FeatureChoice, FeaturesSet, PassthruDevice, PassthruDrive, PassthruOptions,
+};
 pub use refusal::{Reason, Refusal};
 pub use sim::SimDrive;
 pub use sim_state::SimStateError;
