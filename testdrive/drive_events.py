@@ -1,6 +1,7 @@
 """What a drive logged of itself: ``drive_events.jsonl`` of a recording (docs/recording-format.md).
 
-Only drives that tell what they are busy with leave one, so far the modelled ones.
+Drives that tell what they are busy with leave one, so far the modelled ones, and so does the user-space
+driver where a controller did not answer.
 """
 
 from __future__ import annotations

@@ -212,21 +212,46 @@ def list_formats() -> list[dict[str, Any]]:
     return _ask("formats")
 
 
+def release_drive(address: str) -> dict[str, Any]:
+    """Give an NVMe controller back to the kernel's driver.
+
+    Returns
+    -------
+    dict
+        ``address``, ``driver`` that has it now, and ``restored``: whether that was not so before.
+
+    Raises
+    ------
+    TestdriveError
+        There is none at the address, a run has it, or the kernel does not bind its driver.
+    """
+    released = _answer("drives", "--release", address)
+    if not isinstance(released, dict):
+        raise EngineError(f"{BINARY_NAME} drives --release answered {type(released).__name__}, not an object")
+    return released
+
+
 def _ask(subcommand: str) -> list[dict[str, Any]]:
     """Run a subcommand that answers with one JSON list."""
-    command = [os.fspath(find_engine()), subcommand]
+    found = _answer(subcommand)
+    if not isinstance(found, list):
+        raise EngineError(f"{BINARY_NAME} {subcommand} answered {type(found).__name__}, not a list")
+    return found
+
+
+def _answer(*arguments: str) -> Any:
+    """Run a subcommand that answers with JSON."""
+    command = [os.fspath(find_engine()), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode:
         # A subcommand that fails says why as `run` does, with an `error` event.
         failed = _error_event(done.stdout.splitlines())
         raise exception_of(failed) if failed else crash(done.returncode, done.stderr.splitlines(), None)
     try:
-        found = json.loads(done.stdout)
+        return json.loads(done.stdout)
     except json.JSONDecodeError as error:
-        raise EngineError(f"{BINARY_NAME} {subcommand} did not answer with JSON: {error}") from error
-    if not isinstance(found, list):
-        raise EngineError(f"{BINARY_NAME} {subcommand} answered {type(found).__name__}, not a list")
-    return found
+        asked = " ".join(arguments)
+        raise EngineError(f"{BINARY_NAME} {asked} did not answer with JSON: {error}") from error
 
 
 def _error_event(lines: Iterable[str]) -> Failed | None:

@@ -53,9 +53,7 @@ class PreparePhase(_GeneratedPhase):
     """Bring the drive into a defined state."""
 
     kind: Literal["prepare"]
-    method: Literal["purge", "sequential", "random", "format"] = "sequential"
-    how: Literal["trim", "format", "sanitize"] | None = None
-    logical_block_bytes: PositiveInt | None = None
+    method: Literal["purge", "sequential", "random"] = "sequential"
     block_bytes: PositiveInt | None = None
     fills: PositiveFloat | None = None
 
@@ -185,8 +183,6 @@ class DriveRequest(_Part):
     uri: str
     erase: str | None = None
     erase_signatures: bool = False
-    volatile_write_cache: bool | None = None
-    power_state: NonNegativeInt | None = None
 
 
 class Job(_Part):

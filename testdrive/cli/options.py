@@ -15,7 +15,8 @@ Drives = Annotated[
     typer.Option(
         "--drive",
         metavar="URI",
-        help="/dev/nvme0n1, file:PATH?size=4GiB, sim:MODEL or null:?size=1TiB; several for one run on each.",
+        help="/dev/nvme0n1, /dev/ng0n1, pci:0000:01:00.0, file:PATH?size=4GiB, sim:MODEL or null:?size=1TiB; "
+        "several for one run on each.",
         show_default=False,
     ),
 ]

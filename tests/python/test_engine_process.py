@@ -280,6 +280,15 @@ def test_lists_are_returned_as_they_are(scenario: SetScenario) -> None:
     assert engine.list_drives() == drives
 
 
+def test_a_released_drive_is_told_of_as_the_engine_does(scenario: SetScenario, tmp_path: Path) -> None:
+    answer = {"event": "released", "address": "0000:01:00.0", "driver": "nvme", "restored": True}
+    scenario(answers={"drives": answer}, save=str(tmp_path / "said"))
+    assert engine.release_drive("01:00.0") == answer
+    scenario(answers={"drives": []})
+    with pytest.raises(EngineError, match="not an object"):
+        engine.release_drive("01:00.0")
+
+
 def test_the_environment_names_the_engine_or_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

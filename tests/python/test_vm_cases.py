@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import gzip
 import importlib.util
+import json
+import socket
 import struct
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from support import require
@@ -37,6 +42,35 @@ def test_every_case_can_be_loaded_and_says_what_it_is(runner: ModuleType) -> Non
         assert case.guest.devices
     with pytest.raises(runner.image.ImageError, match="there is no case 'nope'; the cases are capture_"):
         runner.load(["nope"])
+
+
+def test_what_a_guest_asks_of_the_monitor_is_answered(runner: ModuleType, tmp_path: Path) -> None:
+    address = tmp_path / "monitor"
+    asked: list[dict[str, Any]] = []
+
+    def serve(listener: socket.socket) -> None:
+        connection, _ = listener.accept()
+        with connection, connection.makefile("rw") as stream:
+            stream.write('{"QMP": {}}\n')
+            stream.flush()
+            for line in stream:
+                asked.append(json.loads(line))
+                stream.write('{"event": "RESUME"}\n{"return": {}}\n')
+                stream.flush()
+
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(address))
+        listener.listen()
+        server = threading.Thread(target=serve, args=(listener,))
+        server.start()
+        with sys.modules["monitor"].Monitor(address, tmp_path):
+            (tmp_path / "monitor.1.part").write_text('{"wait_s": 0}\n{"execute": "cont"}\n')
+            (tmp_path / "monitor.1.part").rename(tmp_path / "monitor.1")
+            while not (tmp_path / "monitor.1.done").exists():
+                time.sleep(0.01)
+        server.join()
+    assert [each["execute"] for each in asked] == ["qmp_capabilities", "cont"]
+    assert (tmp_path / "monitor.1.done").read_text() == '{}\n{"return": {}}\n'
 
 
 def test_the_archive_is_one_that_others_read(runner: ModuleType, tmp_path: Path) -> None:

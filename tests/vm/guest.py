@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from monitor import Monitor
+
 QEMU = "qemu-system-x86_64"
 #: What makes the emulated kernel start fast and keep its clock.
 KERNEL_ARGUMENTS = (
@@ -24,7 +26,8 @@ class Guest:
 
     ``disks`` are raw images by name with their size, for QEMU's ``-device`` arguments in ``devices`` to name;
     ``programs`` are taken from this machine with their libraries, or from the packages in ``packages``, which
-    are downloaded and not installed.
+    are downloaded and not installed. ``iommu`` is Intel's, so that VFIO can be used. ``traces`` are events of
+    QEMU's own, which it writes into ``qemu.log`` of the job's folder.
     """
 
     disks: Mapping[str, str] = field(default_factory=dict)
@@ -36,8 +39,8 @@ class Guest:
     memory_mib: int = 768
     limit_s: float = 200.0
     kernel_arguments: str = ""
-    #: Of a disk by name: what fails of it, as QEMU's blkdebug has it in its configuration files.
-    faults: Mapping[str, str] = field(default_factory=dict)
+    iommu: bool = False
+    traces: Sequence[str] = ()
 
 
 def nvme(*sizes: str, **properties: str) -> Guest:
@@ -75,9 +78,10 @@ def run(guest: Guest, kernel: Path, initramfs: Path, job: Path, script: str) -> 
         console = Path(folder) / "console"
         command = _command(guest, kernel, initramfs, job, Path(folder), console)
         try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=guest.limit_s
-            )
+            with Monitor(Path(folder) / "monitor", job):
+                done = subprocess.run(
+                    command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=guest.limit_s
+                )
             why = f"QEMU ended with status {done.returncode}: {done.stderr.strip()}"
         except subprocess.TimeoutExpired:
             why = f"it was ended after {guest.limit_s:.0f} s"
@@ -95,28 +99,35 @@ def _command(
 ) -> list[str]:
     command = [
         *(QEMU, "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-machine", "q35"),
+        *("-qmp", f"unix:{folder}/monitor,server=on,wait=off"),
         *("-smp", str(guest.cpus), "-m", str(guest.memory_mib)),
         *("-nodefaults", "-no-user-config", "-no-reboot", "-display", "none"),
         *("-serial", f"file:{console}", "-kernel", str(kernel), "-initrd", str(initramfs)),
-        *("-append", f"{KERNEL_ARGUMENTS} {guest.kernel_arguments}"),
+        *("-append", " ".join([KERNEL_ARGUMENTS, *_iommu_arguments(guest), guest.kernel_arguments])),
         # The guest sees this folder of the machine and nothing else.
         *("-fsdev", f"local,id=job,path={job},security_model=none"),
         *("-device", "virtio-9p-pci,fsdev=job,mount_tag=job"),
     ]
+    if guest.iommu:
+        # Before the drives, which are then behind it.
+        command += ["-device", "intel-iommu,intremap=on,caching-mode=on"]
+    if guest.traces:
+        command += ["-D", str(job / "qemu.log")]
+    for event in guest.traces:
+        command += ["-trace", event]
     for name, size in guest.disks.items():
         image = folder / f"{name}.img"
-        with image.open("wb") as made:
-            made.truncate(_bytes(size))
-        file = str(image)
-        if name in guest.faults:
-            faults = folder / f"{name}.faults"
-            faults.write_text(guest.faults[name])
-            file = f"blkdebug:{faults}:{image}"
+        with image.open("wb") as file:
+            file.truncate(_bytes(size))
         options = "if=none,format=raw,cache=unsafe,discard=unmap,detect-zeroes=off"
-        command += ["-drive", f"file={file},id={name},{options}"]
+        command += ["-drive", f"file={image},id={name},{options}"]
     for device in guest.devices:
         command += ["-device", device]
     return command
+
+
+def _iommu_arguments(guest: Guest) -> list[str]:
+    return ["intel_iommu=on", "iommu=nopt"] if guest.iommu else []
 
 
 def _bytes(size: str) -> int:

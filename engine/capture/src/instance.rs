@@ -3,13 +3,13 @@
 use crate::decode::{Decoder, TraceEvent};
 use crate::error::CaptureError;
 use crate::filter::EventFilter;
-use crate::guard::Guard;
 use crate::layout::{parse_event_format, parse_page_header, PageLayout};
 use crate::stale;
 use crate::tracefs::{refused, Roots};
 use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
+use testdrive_guardian::{Guardian, Step};
 
 /// Sub-buffers are at most so large where the kernel lets us choose (6.8 and newer): a system call moves one.
 const SUB_BUFFER_KIB_MAX: u64 = 64;
@@ -33,7 +33,7 @@ const OPTIONS: [&str; 7] = [
 /// The instance. Dropped, it is removed.
 pub struct Instance {
     path: PathBuf,
-    guard: Option<Guard>,
+    guard: Option<Guardian>,
     roots: Roots,
 }
 
@@ -63,7 +63,8 @@ impl Instance {
         stale::sweep(&instances);
         let path = instances.join(stale::own_name());
         // The guard is there first, so that there is no moment at which a kill would leave the instance.
-        let guard = Guard::start(&path).map_err(|error| refused("guard", &path, &error, &roots))?;
+        let guard = Guardian::start(&[Step::RemoveDirectory(path.clone())], &[])
+            .map_err(|error| refused("guard", &path, &error, &roots))?;
         if let Err(error) = fs::create_dir(&path) {
             guard.dismiss();
             return Err(refused("make", &path, &error, &roots));

@@ -8,7 +8,6 @@ mod decode;
 mod ending;
 mod error;
 mod filter;
-mod guard;
 mod instance;
 mod layout;
 mod merge;

@@ -28,7 +28,7 @@ enum Command {
     /// Run a job: JSON in, JSON lines out, a recording on disk
     Run(run::RunArgs),
     /// List the block devices of this host as JSON: what each is, and whether it may be erased
-    Drives,
+    Drives(drives::DrivesArgs),
     /// List the modelled drives as JSON
     Models,
     /// Make a recording of a foreign trace
@@ -57,7 +57,7 @@ fn main() -> ExitCode {
     tell_panics();
     match Cli::parse().command {
         Command::Run(args) => run::main(&args),
-        Command::Drives => drives::main(),
+        Command::Drives(args) => drives::main(&args),
         Command::Models => models::main(),
         Command::Import(args) => import::run(args),
         Command::Capture(args) => capture::run(args),

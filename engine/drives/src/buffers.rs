@@ -4,6 +4,7 @@ use crate::drive::QueueOptions;
 use std::io;
 use std::ptr::NonNull;
 use testdrive_core::SplitMix64;
+use testdrive_userspace::memory::DmaMemory;
 
 /// Alignment of every buffer handed out: what O_DIRECT asks of the strictest drives.
 const ALIGNMENT: usize = 4096;
@@ -34,13 +35,15 @@ impl WriteData {
     }
 }
 
-/// An anonymous mapping.
+/// Memory that I/O goes round in.
 pub(crate) struct Region {
     start: NonNull<u8>,
     length: usize,
     next: usize,
     /// Where it is cut for registration: what fits into a piece is not put across a cut. The whole length where it is not cut.
     piece: usize,
+    /// Memory of somebody else's, where it is no mapping of our own.
+    dma: Option<DmaMemory>,
 }
 
 // SAFETY: a region owns its mapping alone and is only reached through its one owner.
@@ -68,7 +71,13 @@ impl Region {
             return Err(io::Error::last_os_error());
         }
         let start = NonNull::new(start.cast()).expect("mmap does not map address 0");
-        Ok(Region { start, length, next: 0, piece: length })
+        Ok(Region { start, length, next: 0, piece: length, dma: None })
+    }
+
+    fn over(memory: DmaMemory) -> Region {
+        let start = NonNull::new(memory.at(0)).expect("no memory is at address 0");
+        let length = memory.length();
+        Region { start, length, next: 0, piece: length, dma: Some(memory) }
     }
 
     /// All of it.
@@ -117,8 +126,10 @@ impl Region {
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map` with this length and nothing else unmaps it.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+        if self.dma.is_none() {
+            // SAFETY: the mapping was made by `map` with this length and nothing else unmaps it.
+            unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+        }
     }
 }
 
@@ -150,6 +161,21 @@ impl Buffers {
     /// # Errors
     /// When the system has not the memory.
     pub fn new(options: &QueueOptions) -> io::Result<Buffers> {
+        Buffers::with(options, Region::map)
+    }
+
+    /// The same, in memory that a drive reaches by itself.
+    ///
+    /// # Errors
+    /// When there is no such memory.
+    pub fn for_dma(
+        options: &QueueOptions,
+        allocate: impl Fn(usize) -> io::Result<DmaMemory>,
+    ) -> io::Result<Buffers> {
+        Buffers::with(options, |length| allocate(length).map(Region::over))
+    }
+
+    fn with(options: &QueueOptions, region: impl Fn(usize) -> io::Result<Region>) -> io::Result<Buffers> {
         let QueueOptions { depth, io_bytes_max, data, data_seed, refill, .. } = *options;
         let length = usize::try_from(io_bytes_max).map_err(io::Error::other)?;
         let place_bytes = length.next_multiple_of(ALIGNMENT);
@@ -158,14 +184,14 @@ impl Buffers {
         let length = length.max(REGION_MIN_BYTES);
         let mut random = SplitMix64::new(data_seed);
         let random_bytes = data.random_bytes();
-        let mut writes = Region::map(length.max(places_bytes))?;
+        let mut writes = region(length.max(places_bytes))?;
         if random_bytes > 0 {
             for page in writes.bytes_mut().chunks_exact_mut(ALIGNMENT) {
                 random.fill(&mut page[..random_bytes]);
             }
         }
         let refill = (refill && random_bytes > 0).then_some(Refill { random, random_bytes, place_bytes });
-        Ok(Buffers { reads: Region::map(length)?, writes, refill })
+        Ok(Buffers { reads: region(length)?, writes, refill })
     }
 
     /// Where a read of `length` bytes may land.
@@ -201,6 +227,16 @@ impl Buffers {
         let mut pieces = self.reads.cut(piece_bytes);
         pieces.extend(self.writes.cut(piece_bytes));
         pieces
+    }
+
+    /// The memory that a buffer for reads or writes is in, and its place there; made by [`Buffers::for_dma`].
+    ///
+    /// # Panics
+    /// When the buffers are not for DMA.
+    pub fn dma_of(&self, is_write: bool, buffer: *const u8) -> (&DmaMemory, usize) {
+        let region = if is_write { &self.writes } else { &self.reads };
+        let memory = region.dma.as_ref().expect("the buffers were made for DMA");
+        (memory, buffer as usize - region.start.as_ptr() as usize)
     }
 
     /// Both regions, in the order of their indices.

@@ -81,6 +81,17 @@ pub trait Drive {
         None
     }
 
+    /// Makes the drive give up commands that it has not answered for as long as an I/O may take, where the path can; false where it
+    /// cannot. What they come to is appended to `completions`: the status of an abort, or `ETIMEDOUT` where the drive had to be reset,
+    /// and `ECANCELED` for others that were in flight then.
+    ///
+    /// # Errors
+    /// When the path itself fails: the run ends as failed.
+    fn rescue(&mut self, slots: &[u32], completions: &mut Vec<Completion>) -> std::io::Result<bool> {
+        let _ = (slots, completions);
+        Ok(false)
+    }
+
     /// Queues a command.
     ///
     /// # Errors

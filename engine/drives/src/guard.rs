@@ -103,9 +103,12 @@ pub fn open_with_roots(request: &OpenRequest, roots: &SystemRoots) -> Result<Gua
     match &request.uri.kind {
         DriveKind::Block { path } => open_block(request, path, roots),
         DriveKind::File { path, size_bytes } => guard_file::open(request, path, *size_bytes, roots),
-        DriveKind::Passthru { .. } | DriveKind::Sim { .. } | DriveKind::Null { .. } => Err(Refusal::Usage(
-            format!("'{}' is neither a block device nor a file: give one of them", request.uri.given),
-        )),
+        DriveKind::Passthru { .. } | DriveKind::Pci(_) | DriveKind::Sim { .. } | DriveKind::Null { .. } => {
+            Err(Refusal::Usage(format!(
+                "'{}' is neither a block device nor a file: give one of them",
+                request.uri.given
+            )))
+        }
     }
 }
 

@@ -19,6 +19,8 @@ pub mod nvme_admin;
 mod nvme_siblings;
 mod openers;
 mod passthru;
+mod pci_guard;
+mod pci_target;
 mod probe;
 mod refusal;
 mod ring;
@@ -33,6 +35,7 @@ mod target;
 mod uri;
 mod uring;
 mod usage;
+mod userspace;
 
 pub use beneath::{devices_beneath, devices_beneath_path};
 pub use buffers::WriteData;
@@ -43,14 +46,14 @@ pub use identity::identify;
 pub use listing::{list_drives, list_with_roots, DriveListing};
 pub use made_file::MadeFile;
 pub use null::NullDrive;
-pub use passthru::{
-    CharacterAdmin, EraseError, FeatureChoice, FeaturesSet, PassthruDevice, PassthruDrive, PassthruOptions,
-};
+pub use passthru::{CharacterAdmin, PassthruDevice, PassthruDrive, PassthruOptions};
+pub use pci_target::{give_back, GivenBack, PciQueues, PciTarget};
 pub use refusal::{Reason, Refusal};
 pub use sim::SimDrive;
 pub use sim_state::SimStateError;
 pub use size::{parse_size_bytes, size_text, SizeError};
 pub use sync::SyncDrive;
 pub use target::{Access, Consent, Target, TargetError};
-pub use uri::{DriveKind, DriveUri, IoEngine, UriError};
+pub use uri::{DriveKind, DriveUri, IoEngine, PciUri, UriError};
 pub use uring::UringDrive;
+pub use userspace::UserspaceDrive;

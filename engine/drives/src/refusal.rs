@@ -49,6 +49,17 @@ pub enum Reason {
         /// What stands against it.
         reason: Box<Reason>,
     },
+    /// Its controller is not with the kernel's driver, so that what is on it cannot be seen. Never overridable.
+    NotKernels {
+        /// Who has it.
+        driver: String,
+        /// The controller's address.
+        bdf: String,
+    },
+    /// Other functions of its IOMMU group are with their drivers. Never overridable.
+    SharedGroup(Vec<String>),
+    /// Its namespaces are reached through other controllers, too. Never overridable.
+    OtherControllers(Vec<String>),
 }
 
 impl Reason {
@@ -104,6 +115,20 @@ impl fmt::Display for Reason {
             Reason::Sibling { name, reason } => {
                 write!(f, "the whole drive would be erased, and of its other namespace {name}: {reason}")
             }
+            Reason::NotKernels { driver, bdf } => write!(
+                f,
+                "{driver} has it, not the kernel's nvme, so what is on it cannot be seen: give it back first with 'testdrive drives --release {bdf}'"
+            ),
+            Reason::SharedGroup(others) => write!(
+                f,
+                "it shares its IOMMU group with {}: unbind these first (driverctl set-override ADDRESS none), or move the drive to another slot",
+                others.join(", ")
+            ),
+            Reason::OtherControllers(names) => write!(
+                f,
+                "its namespaces are also reached through {}, by which others could still use them: detach those first, or name the block device",
+                names.join(", ")
+            ),
             Reason::Signatures(names) => write!(
                 f,
                 "it carries {}: if that is not needed, add '--erase-signatures', or clear it first (wipefs)",

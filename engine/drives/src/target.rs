@@ -4,13 +4,14 @@ use crate::device::Device;
 use crate::guard::{open_for_run, GuardedTarget, OpenRequest};
 use crate::made_file::MadeFile;
 use crate::passthru::{self, PassthruDevice, PassthruOptions};
+use crate::pci_target::PciTarget;
 use crate::refusal::Refusal;
 use crate::sim::SimDrive;
 use crate::sim_state::check_state_path;
 use crate::sysfs::SystemRoots;
 use crate::uri::{DriveKind, DriveUri, IoEngine};
 use crate::uring::UringDrive;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
@@ -28,6 +29,8 @@ pub enum Target {
     Sim(Box<SimDrive>),
     /// An NVMe namespace, past the block layer.
     Passthru(Box<PassthruDevice>),
+    /// An NVMe controller, by our own driver.
+    Pci(Box<PciTarget>),
     /// A block device or file.
     Device {
         /// The drive.
@@ -91,6 +94,10 @@ impl Target {
                 let device = passthru::open(&request, path, options, &SystemRoots::default())?;
                 Ok(Target::Passthru(Box::new(device)))
             }
+            DriveKind::Pci(pci) => {
+                let request = OpenRequest { uri: &parsed, access, consent, output };
+                Ok(Target::Pci(Box::new(PciTarget::open(&request, pci, &SystemRoots::default())?)))
+            }
             DriveKind::File { path, .. } => {
                 let request = OpenRequest { uri: &parsed, access, consent, output };
                 let guarded = open_for_run(&request)?;
@@ -113,6 +120,7 @@ impl Target {
             Target::Null(identity) => identity,
             Target::Sim(drive) => crate::Drive::identity(&**drive),
             Target::Passthru(device) => &device.block.identity,
+            Target::Pci(target) => &target.queues().identity,
             Target::Device { device, .. } => &device.identity,
         }
     }
@@ -121,23 +129,7 @@ impl Target {
     pub fn counters(&self) -> Option<DriveCounters> {
         match self {
             Target::Sim(drive) => crate::Drive::counters(&**drive),
-            Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => None,
-        }
-    }
-
-    /// What an NVMe drive says of itself, with its health now, where the path can ask.
-    pub fn account(&self) -> Option<Map<String, Value>> {
-        match self {
-            Target::Passthru(device) => Some(device.account()),
-            Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
-        }
-    }
-
-    /// What an NVMe drive says of its health now, where the path can ask.
-    pub fn health(&self) -> Option<Map<String, Value>> {
-        match self {
-            Target::Passthru(device) => Some(device.health()),
-            Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
+            Target::Null(_) | Target::Passthru(_) | Target::Pci(_) | Target::Device { .. } => None,
         }
     }
 
@@ -145,6 +137,7 @@ impl Target {
     pub fn take_events(&mut self) -> Option<DriveEvents> {
         match self {
             Target::Sim(drive) => crate::Drive::take_events(&mut **drive),
+            Target::Pci(target) => target.take_events(),
             Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => None,
         }
     }
@@ -153,7 +146,7 @@ impl Target {
     pub fn keep_telemetry(&mut self) -> Option<Receiver<DriveSample>> {
         match self {
             Target::Sim(drive) => Some(drive.keep_telemetry()),
-            Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => None,
+            Target::Null(_) | Target::Passthru(_) | Target::Pci(_) | Target::Device { .. } => None,
         }
     }
 
@@ -171,7 +164,7 @@ impl Target {
     pub fn save_state(&self, path: &Path) -> Result<(), TargetError> {
         match self {
             Target::Sim(drive) => drive.save(path).map_err(|error| TargetError::Drive(error.to_string())),
-            Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => {
+            Target::Null(_) | Target::Passthru(_) | Target::Pci(_) | Target::Device { .. } => {
                 Err(TargetError::Usage(self.has_no_state()))
             }
         }
@@ -184,7 +177,7 @@ impl Target {
     pub fn check_state_path(&self, path: &Path) -> Result<(), TargetError> {
         match self {
             Target::Sim(_) => check_state_path(path).map_err(|error| TargetError::Usage(error.to_string())),
-            Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => {
+            Target::Null(_) | Target::Passthru(_) | Target::Pci(_) | Target::Device { .. } => {
                 Err(TargetError::Usage(self.has_no_state()))
             }
         }
@@ -201,6 +194,9 @@ impl Target {
             Target::Passthru(device) => {
                 Opcode::ALL.into_iter().filter(|opcode| !device.supports(*opcode)).collect()
             }
+            Target::Pci(target) => {
+                Opcode::ALL.into_iter().filter(|opcode| !target.supports(*opcode)).collect()
+            }
             Target::Device { device, .. } => {
                 Opcode::ALL.into_iter().filter(|opcode| !device.supports(*opcode)).collect()
             }
@@ -211,7 +207,7 @@ impl Target {
     pub fn warnings(&self) -> &[Warning] {
         match self {
             Target::Device { warnings, .. } => warnings,
-            Target::Passthru(_) | Target::Null(_) | Target::Sim(_) => &[],
+            Target::Passthru(_) | Target::Pci(_) | Target::Null(_) | Target::Sim(_) => &[],
         }
     }
 }

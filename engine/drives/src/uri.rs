@@ -3,6 +3,7 @@
 use crate::size::{parse_size_bytes, SizeError};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use testdrive_userspace::pci::Bdf;
 
 /// The capacity of `null:` where none is given: beyond that of any drive that traces come from.
 pub const NULL_SIZE_BYTES: u64 = 1 << 40;
@@ -31,6 +32,8 @@ pub enum DriveKind {
         /// How many trims that are handed over together may share a command.
         trim_ranges: u32,
     },
+    /// An NVMe controller, by our own driver.
+    Pci(PciUri),
     /// A regular file that stands in for a drive.
     File {
         /// Its path.
@@ -54,6 +57,19 @@ pub enum DriveKind {
     },
 }
 
+/// An NVMe controller, and how it is to be driven.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PciUri {
+    /// Its address.
+    pub bdf: Bdf,
+    /// The namespace; may be left out where there is one.
+    pub namespace: Option<u32>,
+    /// Whether queues interrupt, so that their threads may sleep.
+    pub interrupts: bool,
+    /// Whether to do without an IOMMU.
+    pub without_iommu: bool,
+}
+
 /// A drive's URI, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DriveUri {
@@ -72,18 +88,8 @@ pub enum UriError {
     #[error("'{0}' is not under /dev: for a file write file:{0}, for a drive give its node under /dev ('testdrive drives' lists them)")]
     BarePath(String),
     /// No known kind.
-    #[error("'{0}' names no drive: give /dev/NAME, file:PATH?size=4GiB, sim:NAME or null: ('testdrive drives' lists the drives of this host)")]
+    #[error("'{0}' names no drive: give /dev/NAME, pci:ADDRESS, file:PATH?size=4GiB, sim:NAME or null: ('testdrive drives' lists the drives of this host)")]
     Unknown(String),
-    /// A kind that testdrive will have, but has not.
-    #[error("'{given}' is not supported by this version, which has no {what}: {instead}")]
-    NotInThisVersion {
-        /// As given.
-        given: String,
-        /// The path that is missing.
-        what: &'static str,
-        /// What to give instead.
-        instead: String,
-    },
     /// An option that this kind does not have.
     #[error("'{given}' has the option '{key}', which is not one of its own: use {allowed}")]
     UnknownOption {
@@ -111,7 +117,6 @@ impl DriveUri {
     /// When the text names no drive, names one that this version does not drive, or has an option that makes no sense.
     pub fn parse(given: &str) -> Result<DriveUri, UriError> {
         let (place, query) = given.rsplit_once('?').unwrap_or((given, ""));
-        refuse_other_paths(given, place)?;
         let mut options = Options::parse(given, query)?;
         let mut engine = None;
         let kind = if place.starts_with('/') {
@@ -132,6 +137,20 @@ impl DriveUri {
             engine = options.engine()?;
             options.finish("size=4GiB, engine=sync or engine=io_uring")?;
             DriveKind::File { path: path.into(), size_bytes }
+        } else if let Some(address) = place.strip_prefix("pci:") {
+            let bdf = Bdf::parse(address).ok_or_else(|| {
+                options.bad(format!(
+                    "'{address}' is no PCI address, such as 0000:01:00.0 ('lspci -D' lists them)"
+                ))
+            })?;
+            let uri = PciUri {
+                bdf,
+                namespace: options.namespace()?,
+                interrupts: options.yes_or_no("interrupts")?,
+                without_iommu: options.yes_or_no("noiommu")?,
+            };
+            options.finish("namespace=1, interrupts=yes or noiommu=yes")?;
+            DriveKind::Pci(uri)
         } else if let Some(name) = place.strip_prefix("sim:").filter(|name| !name.is_empty()) {
             let state = options.pairs.remove("state").map(PathBuf::from);
             DriveKind::Sim { name: name.into(), settings: options.pairs, state }
@@ -153,18 +172,6 @@ fn is_namespace(place: &str) -> bool {
     let parts: Vec<&str> = place.strip_prefix("/dev/ng").unwrap_or_default().split('n').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     parts.len() == 2 && parts.iter().all(is_number)
-}
-
-/// Recognises the paths that are planned, so that their users are told what to do rather than that there is no such drive.
-fn refuse_other_paths(given: &str, place: &str) -> Result<(), UriError> {
-    let not_yet = |what, instead| Err(UriError::NotInThisVersion { given: given.into(), what, instead });
-    if place.starts_with("pci:") {
-        return not_yet(
-            "user-space NVMe driver",
-            "give the drive's block device, such as /dev/nvme0n1".into(),
-        );
-    }
-    Ok(())
 }
 
 /// The options behind the question mark, taken out one by one; what is left is unknown.
@@ -209,6 +216,22 @@ impl Options {
             _ => Err(self.bad(format!(
                 "trim_ranges={text} is no number from 1 to 256, the most that a command takes"
             ))),
+        }
+    }
+
+    fn namespace(&mut self) -> Result<Option<u32>, UriError> {
+        let Some(text) = self.pairs.remove("namespace") else { return Ok(None) };
+        match text.parse() {
+            Ok(id) if id > 0 && id < u32::MAX => Ok(Some(id)),
+            _ => Err(self.bad(format!("namespace={text} is no namespace's number: they count from 1"))),
+        }
+    }
+
+    fn yes_or_no(&mut self, key: &str) -> Result<bool, UriError> {
+        match self.pairs.remove(key).as_deref() {
+            None | Some("no") => Ok(false),
+            Some("yes") => Ok(true),
+            Some(other) => Err(self.bad(format!("{key}={other} is neither yes nor no"))),
         }
     }
 
@@ -287,13 +310,6 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_later_versions_are_recognised() {
-        assert!(message("pci:0000:01:00.0").contains("not supported by this version"));
-        // Only NVMe's own names are meant.
-        assert_eq!(kind("/dev/ngate"), DriveKind::Block { path: "/dev/ngate".into() });
-    }
-
-    #[test]
     fn a_namespace_is_told_by_its_name_and_may_share_commands_among_trims() {
         let passthru = |trim_ranges| DriveKind::Passthru { path: "/dev/ng0n1".into(), trim_ranges };
         assert_eq!(kind("/dev/ng0n1"), passthru(1));
@@ -301,6 +317,22 @@ mod tests {
         assert!(message("/dev/ng0n1?trim_ranges=0").contains("trim_ranges=0"));
         assert!(message("/dev/ng0n1?trim_ranges=257").contains("from 1 to 256"));
         assert!(message("/dev/ng0n1?engine=sync").contains("the option 'engine'"));
+        // Only NVMe's own names are meant.
+        assert_eq!(kind("/dev/ngate"), DriveKind::Block { path: "/dev/ngate".into() });
+    }
+
+    #[test]
+    fn a_controller_is_named_by_its_address() {
+        let bdf = Bdf::parse("0000:01:00.0").unwrap();
+        let plain = PciUri { bdf, namespace: None, interrupts: false, without_iommu: false };
+        assert_eq!(kind("pci:0000:01:00.0"), DriveKind::Pci(plain));
+        assert_eq!(kind("pci:01:00.0?interrupts=no"), DriveKind::Pci(plain));
+        let all = PciUri { namespace: Some(2), interrupts: true, without_iommu: true, ..plain };
+        assert_eq!(kind("pci:0000:01:00.0?namespace=2&interrupts=yes&noiommu=yes"), DriveKind::Pci(all));
+        assert!(message("pci:nvme0").contains("'nvme0' is no PCI address"));
+        assert!(message("pci:01:00.0?namespace=0").contains("count from 1"));
+        assert!(message("pci:01:00.0?noiommu=1").contains("neither yes nor no"));
+        assert!(message("pci:01:00.0?engine=sync").contains("the option 'engine'"));
     }
 
     #[test]

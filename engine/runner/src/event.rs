@@ -143,7 +143,7 @@ impl PhaseName {
 }
 
 /// Figures of a phase so far; latencies and rates are of the last interval.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Progress {
     /// Index of the phase.
     pub phase: u16,

@@ -18,8 +18,8 @@ use std::thread;
 use std::time::Duration;
 use testdrive_core::Histogram;
 use testdrive_drives::{
-    Device, Drive, IoEngine, NullDrive, PassthruDevice, PassthruDrive, QueueOptions, SimDrive, SyncDrive,
-    UringDrive,
+    Device, Drive, IoEngine, NullDrive, PassthruDevice, PassthruDrive, PciQueues, QueueOptions, SimDrive,
+    SyncDrive, UringDrive,
 };
 use testdrive_recording::DriveIdentity;
 
@@ -166,6 +166,22 @@ impl<'a> Submission<'a> {
         device.block.identity.settings.insert("submitter_nice".into(), self.take_priority().into());
         let name = device.block.identity.uri.clone();
         match PassthruDrive::new(device, &self.options) {
+            Ok(mut drive) => self.run(&mut drive, source, rows),
+            Err(error) => self.fail(&name, &error),
+        }
+    }
+
+    /// Opens a queue of our own driver on this thread, and runs on it.
+    pub fn run_pci<S: Primed>(
+        &self,
+        mut queues: PciQueues,
+        source: S,
+        rows: RowQueue<'a>,
+    ) -> Option<Submitted<'a>> {
+        self.take_place()?;
+        queues.identity.settings.insert("submitter_nice".into(), self.take_priority().into());
+        let name = queues.identity.uri.clone();
+        match queues.open(&self.options) {
             Ok(mut drive) => self.run(&mut drive, source, rows),
             Err(error) => self.fail(&name, &error),
         }

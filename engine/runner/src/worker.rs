@@ -357,11 +357,27 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         if self.drive.poll(Wait::No, &mut self.completions).is_ok() {
             self.record_completions();
         }
+        if self.is_silent(now_ns) && self.rescue(now_ns) {
+            return;
+        }
         if let Some(oldest_ns) = self.oldest_ns().filter(|_| self.is_silent(now_ns)) {
             let waited_s = (now_ns - oldest_ns) as f64 / 1e9;
             let message = format!("the drive has not answered an I/O for {waited_s:.1} s");
             self.shared.stop.request(Status::Failed, message);
         }
+    }
+
+    /// Has the drive give up what it does not answer, where its path can; what comes of that is recorded.
+    fn rescue(&mut self, now_ns: i64) -> bool {
+        let is_overdue = |slot: &Slot| slot.busy && now_ns - slot.submit_ns >= self.orders.io_timeout_ns;
+        let overdue: Vec<u32> =
+            (0..).zip(&self.slots).filter(|(_, slot)| is_overdue(slot)).map(|(index, _)| index).collect();
+        let rescued = self.drive.rescue(&overdue, &mut self.completions);
+        self.record_completions();
+        rescued.unwrap_or_else(|error| {
+            self.shared.stop.request(Status::Failed, format!("the path to the drive failed: {error}"));
+            false
+        })
     }
 
     /// When the oldest outstanding I/O was submitted.
@@ -376,7 +392,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     /// After a stop: waits for what is in flight, as long as an I/O may take.
     fn drain(&mut self) {
         let since_ns = self.oldest_ns().unwrap_or(0).min(self.drive.now_ns());
-        let deadline_ns = since_ns.saturating_add(self.orders.io_timeout_ns);
+        let mut deadline_ns = since_ns.saturating_add(self.orders.io_timeout_ns);
         while self.in_flight() > 0 {
             // Polled at least once, also when the time is over: the loop may have been held up, not the drive.
             let wait = Wait::Until(deadline_ns.min(self.drive.now_ns() + WATCH_NS));
@@ -385,7 +401,12 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             }
             self.record_completions();
             if self.drive.now_ns() >= deadline_ns {
-                return;
+                if self.in_flight() == 0 || !self.rescue(self.drive.now_ns()) {
+                    return;
+                }
+                // What was submitted later has until its own time.
+                deadline_ns =
+                    self.oldest_ns().unwrap_or(deadline_ns).saturating_add(self.orders.io_timeout_ns);
             }
         }
     }

@@ -84,7 +84,6 @@ pub(crate) fn open(
         access: request.access,
         options,
         character,
-        disk: disk.clone(),
         nsid,
         block_size: BlockSize::new(512).expect("512 is a block"),
         limits: CommandLimits::none(),

@@ -1,0 +1,315 @@
+//! The erase guard of the path without an operating system: everything that is asked of a block device, of every namespace of the
+//! controller, before its kernel driver has to let go of it.
+//!
+//! Taking the driver away takes the drive away from everybody. So a namespace in use is refused for runs that only read, too, and so is
+//! one that somebody merely has open.
+
+use crate::guard::{consent_reason, handle, reopen, Access, OpenRequest};
+use crate::identity::{erase_name, identify};
+use crate::openers::{openers, Opened, Opener};
+use crate::refusal::{reasons_of_usage, Reason, Refusal};
+use crate::state::State;
+use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
+use crate::uri::PciUri;
+use crate::usage::{existing_ancestor, Snapshot};
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
+use testdrive_recording::DriveIdentity;
+use testdrive_userspace::lease::{repair, LeaseError};
+use testdrive_userspace::pci::{Bdf, PciFunction, Roots, NVME_CLASS};
+
+/// The kernel's driver of NVMe controllers.
+const NVME_DRIVER: &str = "nvme";
+/// How long the kernel may take to show the namespaces of a controller that was just given back.
+const NAMESPACES_LIMIT: Duration = Duration::from_secs(10);
+/// Set where VFIO may be used without an IOMMU.
+const NOIOMMU_PARAMETER: &str = "module/vfio/parameters/enable_unsafe_noiommu_mode";
+
+/// A controller that may be taken: nothing speaks against it, and nobody else can claim its namespaces any more.
+pub(crate) struct Claimed {
+    pub(crate) function: PciFunction,
+    /// As the block path has it: what the drive must say of itself once it is ours.
+    pub(crate) identity: DriveIdentity,
+    pub(crate) namespace: u32,
+    /// Ends with the block devices.
+    pub(crate) claims: Vec<File>,
+}
+
+/// Where the driver finds what the guard finds.
+pub(crate) fn pci_roots(roots: &SystemRoots) -> Roots {
+    Roots { sys: roots.sys.clone(), dev: roots.dev.clone(), ..Roots::default() }
+}
+
+/// Looks at a controller and its namespaces, and claims them.
+///
+/// # Errors
+/// With every reason why not. Nothing was changed then, but that a drive which a killed run left behind was given back.
+pub(crate) fn claim(
+    request: &OpenRequest<'_>,
+    uri: &PciUri,
+    roots: &SystemRoots,
+    pci: &Roots,
+) -> Result<Claimed, Refusal> {
+    let given = &request.uri.given;
+    if matches!(request.access, Access::Format | Access::Sanitize) {
+        return Err(Refusal::Usage(format!(
+            "{given} is not formatted or sanitized by this path: name its /dev/ngXnY for that"
+        )));
+    }
+    let (function, was_left_behind) = find(given, uri, pci)?;
+    check_isolation(given, uri, &function)?;
+    let unknown = |error: io::Error| refused(given, Reason::Unknown(error.to_string()));
+    let namespaces = namespaces(&function, roots, was_left_behind).map_err(unknown)?;
+    let chosen = choose(given, uri, &namespaces)?;
+    let identity = identify(given, chosen).map_err(unknown)?;
+    let snapshot = Snapshot::take(roots).map_err(unknown)?.with_openers(None);
+    let mut reasons = shared_with(&function, roots);
+    reasons.extend(open_elsewhere(&function, roots));
+    if request.access.writes() {
+        let name = erase_name(&identity.serial, &chosen.node());
+        reasons.extend(consent_reason(request.consent, &[name]));
+    }
+    let mut claims = Vec::new();
+    for namespace in &namespaces {
+        let node = roots.dev.join(&namespace.name);
+        let node = handle(&node)
+            .map_err(|error| unknown(io::Error::new(error.kind(), format!("{}: {error}", namespace.name))))?;
+        reasons.extend(output_on(request, namespace, &snapshot));
+        // Only the chosen one is written to, whatever the others carry.
+        let is_written = request.access.writes() && namespace.number == chosen.number;
+        let state = State::look(namespace, &node, &snapshot);
+        let found = if is_written {
+            state.reasons(request.consent.erase_signatures)
+        } else {
+            reasons_of_usage(&state.usage)
+        };
+        reasons.extend(found);
+        if !state.usage.openers.is_empty() && state.usage.writers.is_empty() {
+            reasons.push(Reason::Busy(state.usage.openers.clone()));
+        }
+        match reopen(&node, false, libc::O_EXCL) {
+            Ok(claim) => claims.push(claim),
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => reasons.push(Reason::Busy(Vec::new())),
+            Err(error) => return Err(unknown(error)),
+        }
+    }
+    // Somebody who was found by name says more than a claim that failed.
+    if reasons.iter().any(|reason| !matches!(reason, Reason::Busy(who) if who.is_empty())) {
+        reasons.retain(|reason| !matches!(reason, Reason::Busy(who) if who.is_empty()));
+    }
+    reasons.dedup();
+    Refusal::unless_empty(given, reasons)?;
+    // Once more, now that nobody can mount one of them or build on it.
+    let snapshot = Snapshot::take(roots).map_err(unknown)?.with_openers(None);
+    let late = namespaces.iter().flat_map(|namespace| reasons_of_usage(&snapshot.usage_of_device(namespace)));
+    Refusal::unless_empty(given, late.collect())?;
+    let namespace = namespace_id(chosen);
+    Ok(Claimed { function, identity, namespace, claims })
+}
+
+fn refused(given: &str, reason: Reason) -> Refusal {
+    Refusal::Unsafe { target: given.to_string(), reasons: vec![reason] }
+}
+
+/// The function, bound to the kernel's driver, and whether a killed run had left it behind: it is given back first then.
+fn find(given: &str, uri: &PciUri, pci: &Roots) -> Result<(PciFunction, bool), Refusal> {
+    let bdf = uri.bdf;
+    let function = check_class(bdf, pci)?;
+    let was_left_behind = repair(&function).map_err(|error| lease_refusal(given, &error))?;
+    if was_left_behind {
+        eprintln!("testdrive: {bdf} was left behind by a run that was killed, and was given back to the kernel first");
+    }
+    match function.driver().as_deref() {
+        Some(NVME_DRIVER) => Ok((function, was_left_behind)),
+        driver => {
+            let driver = driver.unwrap_or("no driver").to_string();
+            Err(refused(given, Reason::NotKernels { driver, bdf: bdf.to_string() }))
+        }
+    }
+}
+
+/// The function at an address, which must be an NVMe controller.
+///
+/// # Errors
+/// When there is none, or it is something else.
+pub(crate) fn check_class(bdf: Bdf, pci: &Roots) -> Result<PciFunction, Refusal> {
+    let function =
+        PciFunction::find(pci, bdf).map_err(|_| Refusal::Usage(LeaseError::Absent(bdf).to_string()))?;
+    match function.class() {
+        Some(NVME_CLASS) => Ok(function),
+        class => {
+            let class = class.map_or("unknown".into(), |class| format!("{class:06x}"));
+            Err(Refusal::Usage(format!(
+                "{bdf} is no NVMe controller (its class is {class}, theirs {NVME_CLASS:06x}): 'testdrive drives' lists the drives of this host"
+            )))
+        }
+    }
+}
+
+/// What a refusal is made of an error of taking or giving back.
+pub(crate) fn lease_refusal(given: &str, error: &LeaseError) -> Refusal {
+    match error {
+        LeaseError::Absent(_) | LeaseError::NoVfio => Refusal::Usage(error.to_string()),
+        LeaseError::InUse { pid, .. } => {
+            refused(given, Reason::Busy(vec![format!("another run (process {pid})")]))
+        }
+        LeaseError::Kernel { .. } => Refusal::Drive(error.to_string()),
+    }
+}
+
+/// Whether the IOMMU lets the controller be handed over, or the user does without one, and the kernel lets them.
+fn check_isolation(given: &str, uri: &PciUri, function: &PciFunction) -> Result<(), Refusal> {
+    let bdf = function.bdf;
+    match (function.iommu_group(), uri.without_iommu) {
+        (None, false) => Err(Refusal::Usage(format!(
+            "{bdf} has no IOMMU group, so nothing would keep the drive's DMA within bounds: switch the IOMMU on (intel_iommu=on, or in the firmware's setup; docs/direct-paths.md), or, where nothing on this host matters, add noiommu=yes"
+        ))),
+        (Some(_), true) => Err(Refusal::Usage(format!("{bdf} is behind an IOMMU, which is safer: leave noiommu=yes out"))),
+        (Some(_), false) => {
+            let unknown = |error: io::Error| refused(given, Reason::Unknown(format!("its IOMMU group: {error}")));
+            let others = function.group_hindrances().map_err(unknown)?;
+            if others.is_empty() { Ok(()) } else { Err(refused(given, Reason::SharedGroup(others))) }
+        }
+        (None, true) => {
+            let allowed = fs::read_to_string(function.roots().sys.join(NOIOMMU_PARAMETER));
+            match allowed {
+                Ok(text) if matches!(text.trim(), "Y" | "1") => Ok(()),
+                _ => Err(Refusal::Usage(format!(
+                    "the kernel does not let VFIO do without an IOMMU: 'echo Y > /sys/{NOIOMMU_PARAMETER}' allows it, where the kernel was built with CONFIG_VFIO_NOIOMMU"
+                ))),
+            }
+        }
+    }
+}
+
+/// The block devices of the controller's namespaces. A namespace of several controllers has one that is named after its subsystem.
+/// Where the driver has only just got the controller, they are waited for.
+fn namespaces(function: &PciFunction, roots: &SystemRoots, is_new: bool) -> io::Result<Vec<BlockDevice>> {
+    let began = Instant::now();
+    loop {
+        let mut names = Vec::new();
+        for controller in function.nvme_controllers() {
+            for entry in fs::read_dir(function.directory().join("nvme").join(controller))? {
+                names.extend(head_name(&entry?.file_name().to_string_lossy()));
+            }
+        }
+        let disks = roots.whole_disks()?.into_iter();
+        let found: Vec<BlockDevice> = disks.filter(|disk| names.contains(&disk.name)).collect();
+        if !found.is_empty() || !is_new || began.elapsed() > NAMESPACES_LIMIT {
+            return Ok(found);
+        }
+        thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The name of the block device of a namespace (`nvme0n1`), also of one path to it (`nvme0c1n1`); `None` for anything else.
+fn head_name(entry: &str) -> Option<String> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (instance, namespace) = entry.strip_prefix("nvme")?.split_once('n')?;
+    let subsystem = match instance.split_once('c') {
+        Some((subsystem, controller)) if is_number(controller) => subsystem,
+        Some(_) => return None,
+        None => instance,
+    };
+    (is_number(subsystem) && is_number(namespace)).then(|| format!("nvme{subsystem}n{namespace}"))
+}
+
+fn namespace_id(namespace: &BlockDevice) -> u32 {
+    namespace.attribute_number("nsid").and_then(|id| u32::try_from(id).ok()).unwrap_or(0)
+}
+
+fn choose<'a>(given: &str, uri: &PciUri, namespaces: &'a [BlockDevice]) -> Result<&'a BlockDevice, Refusal> {
+    let ids: Vec<u32> = namespaces.iter().map(namespace_id).collect();
+    let names = ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+    match (uri.namespace, namespaces) {
+        (_, []) => Err(refused(
+            given,
+            Reason::Unknown(
+                "the kernel shows no namespace of this controller, so what is on it cannot be looked at"
+                    .into(),
+            ),
+        )),
+        (None, [only]) => Ok(only),
+        (None, _) => {
+            Err(Refusal::Usage(format!("{given} has the namespaces {names}: choose one with ?namespace=N")))
+        }
+        (Some(id), _) => match ids.iter().position(|each| *each == id) {
+            Some(index) => Ok(&namespaces[index]),
+            None => {
+                Err(Refusal::Usage(format!("{given}: there is no such namespace, the drive has {names}")))
+            }
+        },
+    }
+}
+
+/// Other controllers of the same subsystem: who comes by them still sees the namespaces, and could mount them.
+fn shared_with(function: &PciFunction, roots: &SystemRoots) -> Vec<Reason> {
+    let own = function.nvme_controllers();
+    let is_controller = |name: &str| {
+        name.strip_prefix("nvme")
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let subsystems = fs::read_dir(roots.sys.join("class/nvme-subsystem")).into_iter().flatten().flatten();
+    for subsystem in subsystems {
+        let entries = fs::read_dir(subsystem.path()).into_iter().flatten().flatten();
+        let names: Vec<String> =
+            entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        if !names.iter().any(|name| own.contains(name)) {
+            continue;
+        }
+        let others: Vec<String> =
+            names.into_iter().filter(|name| is_controller(name) && !own.contains(name)).collect();
+        if !others.is_empty() {
+            return vec![Reason::OtherControllers(others)];
+        }
+    }
+    Vec::new()
+}
+
+/// Processes that have the controller's own node open, or a namespace's for passthrough.
+fn open_elsewhere(function: &PciFunction, roots: &SystemRoots) -> Option<Reason> {
+    let mut nodes = Vec::new();
+    for controller in function.nvme_controllers() {
+        let directory = format!("nvme/{controller}");
+        nodes.extend(function.attribute(&format!("{directory}/dev")));
+        let entries = fs::read_dir(function.directory().join(&directory)).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("ng")) {
+            nodes.extend(
+                function.attribute(&format!("{directory}/{}/dev", entry.file_name().to_string_lossy())),
+            );
+        }
+    }
+    let numbers: Vec<DeviceNumber> = nodes.iter().filter_map(|text| DeviceNumber::parse(text)).collect();
+    let found =
+        openers(roots, |opened| matches!(opened, Opened::Character(number) if numbers.contains(&number)));
+    let names: Vec<String> = found.iter().map(Opener::name).collect();
+    (!names.is_empty()).then_some(Reason::Busy(names))
+}
+
+fn output_on(request: &OpenRequest<'_>, namespace: &BlockDevice, snapshot: &Snapshot) -> Option<Reason> {
+    let output: &Path = request.output?;
+    let disks = snapshot.disks_under(&existing_ancestor(output));
+    disks
+        .iter()
+        .any(|disk| disk.number == namespace.number)
+        .then(|| Reason::RecordingOnIt(output.display().to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_and_a_path_to_it_lead_to_one_block_device() {
+        assert_eq!(head_name("nvme0n1").as_deref(), Some("nvme0n1"));
+        assert_eq!(head_name("nvme3c12n7").as_deref(), Some("nvme3n7"));
+        for other in
+            ["ng0n1", "nvme0", "nvme0n", "nvmen1", "nvme0n1p1", "nvme0cn1", "hwmon1", "power", "nvme0c1xn1"]
+        {
+            assert_eq!(head_name(other), None, "{other}");
+        }
+    }
+}

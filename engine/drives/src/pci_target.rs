@@ -1,0 +1,191 @@
+//! A controller taken from the kernel for a run, and given back at its end.
+
+use crate::drive::QueueOptions;
+use crate::guard::OpenRequest;
+use crate::pci_guard::{self, Claimed};
+use crate::refusal::{Reason, Refusal};
+use crate::sysfs::SystemRoots;
+use crate::target::TargetError;
+use crate::uri::PciUri;
+use crate::userspace::{supports, UserspaceDrive};
+use std::io;
+use std::sync::Arc;
+use testdrive_core::Opcode;
+use testdrive_recording::{DriveEvent, DriveEvents, DriveIdentity};
+use testdrive_userspace::lease::{release, Lease, Released};
+use testdrive_userspace::pci::Bdf;
+use testdrive_userspace::vfio::{HugePages, VfioFunction, VfioOptions};
+use testdrive_userspace::{Controller, ControllerError};
+
+/// A controller of our own: queues of it are opened by the threads that submit.
+#[derive(Clone)]
+pub struct PciQueues {
+    controller: Arc<Controller<VfioFunction>>,
+    /// What the drive is.
+    pub identity: DriveIdentity,
+    writable: bool,
+}
+
+impl PciQueues {
+    /// A queue of it.
+    ///
+    /// # Errors
+    /// As [`UserspaceDrive::new`].
+    pub fn open(self, options: &QueueOptions) -> io::Result<UserspaceDrive<VfioFunction>> {
+        UserspaceDrive::new(&self.controller, self.identity, self.writable, options)
+    }
+}
+
+/// A controller that was taken from the kernel's driver. It goes back when this is dropped.
+pub struct PciTarget {
+    /// Always there until the drop.
+    queues: Option<PciQueues>,
+    lease: Option<Lease>,
+}
+
+impl PciTarget {
+    /// Takes a controller, if nothing speaks against it, and starts it.
+    ///
+    /// # Errors
+    /// With every reason against it, or what failed; the kernel's driver has it then.
+    pub fn open(request: &OpenRequest<'_>, uri: &PciUri, roots: &SystemRoots) -> Result<PciTarget, Refusal> {
+        let given = &request.uri.given;
+        let pci = pci_guard::pci_roots(roots);
+        let Claimed { function, identity, namespace, claims } = pci_guard::claim(request, uri, roots, &pci)?;
+        let failed = |error: io::Error| Refusal::Drive(format!("{given} cannot be driven: {error}"));
+        let pages = if uri.without_iommu { Some(Arc::new(HugePages::new().map_err(failed)?)) } else { None };
+        let kept: Vec<_> = pages.iter().map(|pages| pages.as_fd()).collect();
+        let lease = Lease::take(&function, &kept, || drop(claims))
+            .map_err(|error| pci_guard::lease_refusal(given, &error))?;
+        // From here on the lease goes back with whatever error comes: it is dropped after what is opened below.
+        let options = VfioOptions { interrupts: uri.interrupts, without_iommu: pages.clone() };
+        let opened = VfioFunction::open(&function, &options).map_err(failed)?;
+        let controller = Controller::start(opened, Some(namespace)).map_err(|error| match error {
+            ControllerError::Unsupported(message) => Refusal::Usage(format!("{given}: {message}")),
+            error => failed(error.into()),
+        })?;
+        let mut identity = same_drive(given, identity, &controller)?;
+        identity.path = "userspace".into();
+        let settings = &mut identity.settings;
+        settings.insert("direct".into(), true.into());
+        settings.insert("iommu".into(), (!uri.without_iommu).into());
+        settings.insert("interrupts".into(), uri.interrupts.into());
+        settings.insert("namespace".into(), namespace.into());
+        settings.insert("queue_pairs".into(), controller.pairs().into());
+        let writable = request.access.writes();
+        let queues = PciQueues { controller: Arc::new(controller), identity, writable };
+        Ok(PciTarget { queues: Some(queues), lease: Some(lease) })
+    }
+
+    /// What queues are opened with.
+    ///
+    /// # Panics
+    /// Never before the drop.
+    pub fn queues(&self) -> &PciQueues {
+        self.queues.as_ref().expect("the controller is there until the drop")
+    }
+
+    /// Whether it takes the opcode.
+    pub fn supports(&self, opcode: Opcode) -> bool {
+        supports(self.queues().controller.limits(), opcode)
+    }
+
+    /// Takes what went wrong between the driver and the controller; `None` where nothing did.
+    pub fn take_events(&self) -> Option<DriveEvents> {
+        let events = self.queues().controller.take_events();
+        let event = |event: testdrive_userspace::Event| DriveEvent {
+            kind: event.kind.name().into(),
+            start_ns: event.start_ns,
+            end_ns: event.end_ns,
+            busy_ns: event.end_ns - event.start_ns,
+            amount: event.commands,
+            unit: "commands".into(),
+        };
+        let mut events: Vec<DriveEvent> = events.into_iter().map(event).collect();
+        events.sort_by_key(|event| event.start_ns);
+        (!events.is_empty()).then_some(DriveEvents { events, dropped: Vec::new() })
+    }
+}
+
+impl Drop for PciTarget {
+    fn drop(&mut self) {
+        let controller = self.queues.take().and_then(|queues| Arc::into_inner(queues.controller));
+        let lease = self.lease.take();
+        match (controller, lease) {
+            (Some(controller), Some(lease)) => {
+                drop(controller);
+                if let Err(error) = lease.give_back() {
+                    eprintln!("testdrive: {error}");
+                }
+            }
+            // A thread still has a queue, and so the device: the kernel would wait for it. The guardian gives it back after our end.
+            (None, Some(lease)) => std::mem::forget(lease),
+            (_, None) => {}
+        }
+    }
+}
+
+/// The identity that the drive tells itself, which must be that of the block device that was looked at.
+fn same_drive(
+    given: &str,
+    seen: DriveIdentity,
+    controller: &Controller<VfioFunction>,
+) -> Result<DriveIdentity, Refusal> {
+    let told = controller.identity();
+    let (_, namespace) = controller.namespace();
+    let own = DriveIdentity {
+        uri: seen.uri.clone(),
+        model: told.model.clone(),
+        serial: told.serial.clone(),
+        firmware: told.firmware.clone(),
+        capacity_bytes: namespace.size_bytes(),
+        logical_block_bytes: namespace.block_bytes().into(),
+        physical_block_bytes: seen.physical_block_bytes,
+        ..DriveIdentity::default()
+    };
+    let of = |drive: &DriveIdentity| {
+        (drive.model.clone(), drive.serial.clone(), drive.capacity_bytes, drive.logical_block_bytes)
+    };
+    // A drive without a serial is known to the kernel by another name.
+    let serial_differs = !own.serial.is_empty() && own.serial != seen.serial;
+    if serial_differs
+        || own.model != seen.model
+        || own.capacity_bytes != seen.capacity_bytes
+        || own.logical_block_bytes != seen.logical_block_bytes
+    {
+        let what = format!("it says that it is {:?}, and the kernel saw {:?}", of(&own), of(&seen));
+        return Err(Refusal::Unsafe { target: given.to_string(), reasons: vec![Reason::Unknown(what)] });
+    }
+    Ok(DriveIdentity { serial: seen.serial, ..own })
+}
+
+/// What became of a controller that was to be given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenBack {
+    /// Its address, in full.
+    pub address: String,
+    /// The driver that has it now.
+    pub driver: String,
+    /// Whether that driver did not have it before.
+    pub restored: bool,
+}
+
+/// Gives a controller back to the kernel's driver that a killed run left behind, or that somebody bound to vfio-pci by hand.
+///
+/// # Errors
+/// When there is none at the address, a run has it, or the kernel does not bind its driver.
+pub fn give_back(address: &str) -> Result<GivenBack, TargetError> {
+    let bdf = Bdf::parse(address).ok_or_else(|| {
+        TargetError::Usage(format!(
+            "'{address}' is no PCI address, such as 0000:01:00.0 ('lspci -D' lists them)"
+        ))
+    })?;
+    let pci = pci_guard::pci_roots(&SystemRoots::default());
+    pci_guard::check_class(bdf, &pci)?;
+    let released = release(&pci, bdf).map_err(|error| pci_guard::lease_refusal(address, &error))?;
+    let (driver, restored) = match released {
+        Released::Bound(driver) => (driver, false),
+        Released::Restored(driver) => (driver, true),
+    };
+    Ok(GivenBack { address: bdf.to_string(), driver, restored })
+}

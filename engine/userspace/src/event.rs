@@ -1,0 +1,42 @@
+//! What went wrong between the driver and the controller, for the recording.
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// Commands got no answer for as long as an I/O may take.
+    CommandTimeout,
+    /// The controller was asked to abort commands.
+    Abort,
+    /// The controller was reset.
+    ControllerReset,
+    /// The controller said that it failed (CSTS.CFS).
+    ControllerFatalStatus,
+    /// The controller is no longer there.
+    ControllerGone,
+}
+
+impl EventKind {
+    /// The name in a recording.
+    pub fn name(self) -> &'static str {
+        match self {
+            EventKind::CommandTimeout => "command_timeout",
+            EventKind::Abort => "command_abort",
+            EventKind::ControllerReset => "controller_reset",
+            EventKind::ControllerFatalStatus => "controller_fatal_status",
+            EventKind::ControllerGone => "controller_gone",
+        }
+    }
+}
+
+/// One of them, with times of the clock of whoever drives the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// What happened.
+    pub kind: EventKind,
+    /// From when.
+    pub start_ns: i64,
+    /// Until when.
+    pub end_ns: i64,
+    /// How many commands it concerned.
+    pub commands: u64,
+}

@@ -1,0 +1,44 @@
+//! What the driver needs of a PCI function: its registers, memory that it can reach, its interrupts. One implementation is VFIO's, one
+//! a double in memory for tests.
+
+use crate::memory::DmaMemory;
+use std::io;
+use std::os::fd::RawFd;
+
+/// An NVMe controller's function, which user space has to itself.
+pub trait Function: Send + Sync + 'static {
+    /// Reads a register of BAR 0.
+    fn read32(&self, offset: usize) -> u32;
+
+    /// Writes a register of BAR 0. Everything that was written to memory before is visible to the controller then.
+    fn write32(&self, offset: usize, value: u32);
+
+    /// The size of what can be reached of BAR 0.
+    fn registers_bytes(&self) -> usize;
+
+    /// Memory for `length_bytes` that the controller can reach, whole pages, zeroed and in place.
+    ///
+    /// # Errors
+    /// When the host has not the memory, or does not let the controller reach it.
+    fn allocate(&self, length_bytes: usize) -> io::Result<DmaMemory>;
+
+    /// The descriptor that becomes readable with an interrupt of this vector; `None` where there are no interrupts.
+    fn interrupt(&self, vector: u16) -> Option<RawFd>;
+
+    /// How many vectors there are; 0 without interrupts.
+    fn interrupts(&self) -> u16;
+
+    /// Keeps the controller from reaching memory, whatever state it is in.
+    fn cut_off(&self);
+
+    /// A register of 64 bits, in the two halves that every controller takes (PCIe Transport 3.1.1).
+    fn read64(&self, offset: usize) -> u64 {
+        u64::from(self.read32(offset)) | u64::from(self.read32(offset + 4)) << 32
+    }
+
+    /// Writes a register of 64 bits.
+    fn write64(&self, offset: usize, value: u64) {
+        self.write32(offset, value as u32);
+        self.write32(offset + 4, (value >> 32) as u32);
+    }
+}

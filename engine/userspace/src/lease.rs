@@ -1,0 +1,555 @@
+//! A function lent by its kernel driver: taken for a run, and given back whatever becomes of the run.
+//!
+//! Three things see to that. [`Lease::give_back`] does it at the end of a run. A guardian process, which outlives ours, does it where we
+//! are killed. And where both are gone (a machine's whole control group was killed), a note on the disk of this boot tells the next run,
+//! or `testdrive drives --release`, what to put back. The note is locked for as long as the run or its guardian lives, so that nobody
+//! takes a live one for a forgotten one.
+
+use crate::pci::{Bdf, PciFunction, Roots, VFIO_DRIVER};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+use testdrive_guardian::{Guardian, Step};
+
+/// How long the kernel may take to bind or unbind a driver.
+const BIND_LIMIT: Duration = Duration::from_secs(30);
+/// How long the guardian of a run that was just killed may take.
+const GUARDIAN_LIMIT: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Why a function could not be taken or given back.
+#[derive(Debug, thiserror::Error)]
+pub enum LeaseError {
+    /// It is not there.
+    #[error("there is no PCI function {0}: 'testdrive drives' lists the drives of this host")]
+    Absent(Bdf),
+    /// A run has it.
+    #[error("{bdf} is in use by another run (process {pid}): wait for its end, or stop it")]
+    InUse {
+        /// The function.
+        bdf: Bdf,
+        /// Who has it, as its note says.
+        pid: String,
+    },
+    /// The kernel has no such driver.
+    #[error("the kernel has no driver '{VFIO_DRIVER}': load it (modprobe {VFIO_DRIVER}), and try again")]
+    NoVfio,
+    /// The kernel did not do what it was asked.
+    #[error("{what}: {error}; {remedy}")]
+    Kernel {
+        /// What was asked.
+        what: String,
+        /// What it answered.
+        error: io::Error,
+        /// What to do now.
+        remedy: String,
+    },
+}
+
+/// What is put back: the driver, and what `driver_override` said before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Before {
+    driver: String,
+    driver_override: Option<String>,
+}
+
+impl Before {
+    fn steps(&self, function: &PciFunction) -> Vec<Step> {
+        let directory = function.directory();
+        let override_text = format!("{}\n", self.driver_override.as_deref().unwrap_or(""));
+        let bdf = function.bdf.to_string();
+        vec![
+            Step::Write { path: directory.join("driver_override"), text: override_text },
+            Step::Write { path: function.unbind_file(VFIO_DRIVER), text: bdf.clone() },
+            Step::Write { path: function.probe_file(), text: bdf },
+        ]
+    }
+
+    fn note(&self) -> String {
+        let kept = self.driver_override.as_deref().unwrap_or("");
+        format!("pid {}\ndriver {}\ndriver_override {kept}\n", std::process::id(), self.driver)
+    }
+}
+
+/// A note that is locked.
+struct Note {
+    file: File,
+    path: PathBuf,
+}
+
+impl Note {
+    fn path_of(function: &PciFunction) -> PathBuf {
+        function.roots().notes.join(format!("pci-{}", function.bdf))
+    }
+
+    /// Opens the note, makes it where there is none, and locks it; `None` where somebody has the lock.
+    fn lock(function: &PciFunction) -> io::Result<Option<Note>> {
+        let path = Note::path_of(function);
+        fs::create_dir_all(&function.roots().notes)?;
+        loop {
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true).truncate(false).mode(0o600);
+            let file = options.custom_flags(libc::O_NOFOLLOW).open(&path)?;
+            // SAFETY: flock takes a descriptor, which is open, and an integer.
+            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+                let error = io::Error::last_os_error();
+                return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+            }
+            // Whoever had it before us may have removed it in between.
+            let is_same = fs::metadata(&path).is_ok_and(|there| {
+                file.metadata().is_ok_and(|ours| (there.dev(), there.ino()) == (ours.dev(), ours.ino()))
+            });
+            if is_same {
+                return Ok(Some(Note { file, path }));
+            }
+        }
+    }
+
+    fn read(&mut self) -> io::Result<Option<Before>> {
+        let mut text = String::new();
+        self.file.read_to_string(&mut text)?;
+        let value = |key: &str| {
+            text.lines().find_map(|line| line.strip_prefix(key)).map(|rest| rest.trim().to_string())
+        };
+        Ok(value("driver ").map(|driver| Before {
+            driver,
+            driver_override: value("driver_override").filter(|text| !text.is_empty()),
+        }))
+    }
+
+    fn write(&mut self, before: &Before) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.write_all(before.note().as_bytes())?;
+        self.file.sync_all()
+    }
+
+    fn remove(self) {
+        // An empty note that cannot be removed says nothing to anybody.
+        let _ = self.file.set_len(0);
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// A function that user space has.
+pub struct Lease {
+    function: PciFunction,
+    before: Before,
+    note: Option<Note>,
+    guardian: Option<Guardian>,
+}
+
+impl Lease {
+    /// Takes a function from its driver. `kept` are descriptors that must stay open until it is given back, also after a kill: those of
+    /// memory that the function may still write to. `unbound` is called once its driver has let go of it.
+    ///
+    /// # Errors
+    /// When somebody has it, it has no driver to be given back to, or the kernel refuses; it is then as it was.
+    pub fn take(
+        function: &PciFunction,
+        kept: &[BorrowedFd<'_>],
+        unbound: impl FnOnce(),
+    ) -> Result<Lease, LeaseError> {
+        let roots = function.roots();
+        if !roots.sys.join("bus/pci/drivers").join(VFIO_DRIVER).is_dir() {
+            return Err(LeaseError::NoVfio);
+        }
+        let failed = |what: &str| {
+            let (what, bdf) = (format!("{what} {}", function.bdf), function.bdf);
+            move |error| LeaseError::Kernel { what, error, remedy: remedy(bdf) }
+        };
+        let mut note = lock_note(function)?;
+        let Some(driver) = function.driver() else {
+            note.remove();
+            let error = io::Error::new(io::ErrorKind::NotFound, "no driver has it");
+            return Err(failed("there is nobody to take it from:")(error));
+        };
+        let before = Before { driver, driver_override: function.driver_override() };
+        note.write(&before).map_err(failed("cannot keep a note of"))?;
+        let mut steps = before.steps(function);
+        steps.push(Step::RemoveFile(note.path.clone()));
+        let mut descriptors = vec![note.file.as_fd()];
+        descriptors.extend_from_slice(kept);
+        // The guardian is there first, so that there is no moment at which a kill would leave the function without its driver.
+        let guardian =
+            Guardian::start(&steps, &descriptors).map_err(failed("cannot start a guardian for"))?;
+        let mut lease =
+            Lease { function: function.clone(), before, note: Some(note), guardian: Some(guardian) };
+        let taken = lease.bind_to_vfio(unbound);
+        match taken {
+            Ok(()) => Ok(lease),
+            Err(error) => {
+                let error = failed("the kernel does not hand over")(error);
+                // Whatever came of it: the first error tells more.
+                let _ = lease.put_back();
+                Err(error)
+            }
+        }
+    }
+
+    fn bind_to_vfio(&self, unbound: impl FnOnce()) -> io::Result<()> {
+        let (function, bdf) = (&self.function, self.function.bdf.to_string());
+        write_to(&function.directory().join("driver_override"), VFIO_DRIVER)?;
+        write_to(&function.unbind_file(&self.before.driver), &bdf)?;
+        unbound();
+        write_to(&function.probe_file(), &bdf)?;
+        wait_for_driver(function, VFIO_DRIVER)
+    }
+
+    /// Gives the function back to its driver. Everything of it must be closed.
+    ///
+    /// # Errors
+    /// When the kernel does not bind the driver; the note stays then.
+    pub fn give_back(mut self) -> Result<(), LeaseError> {
+        self.put_back()
+    }
+
+    fn put_back(&mut self) -> Result<(), LeaseError> {
+        let Some(note) = self.note.take() else { return Ok(()) };
+        let restored = restore(&self.function, &self.before);
+        if let Some(guardian) = self.guardian.take() {
+            guardian.dismiss();
+        }
+        restored?;
+        note.remove();
+        Ok(())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Err(error) = self.put_back() {
+            eprintln!("testdrive: {error}");
+        }
+    }
+}
+
+/// What [`release`] found to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Released {
+    /// It has a kernel driver already: this one.
+    Bound(String),
+    /// It was given back to this driver.
+    Restored(String),
+}
+
+/// Gives a function that a killed run left behind, or that somebody bound to vfio-pci, back to the kernel.
+///
+/// # Errors
+/// When a run has it, or the kernel does not bind a driver.
+pub fn release(roots: &Roots, bdf: Bdf) -> Result<Released, LeaseError> {
+    let function = PciFunction::find(roots, bdf).map_err(|_| LeaseError::Absent(bdf))?;
+    let (note, before) = locked_before(&function)?;
+    let outcome = match (function.driver(), before) {
+        (Some(driver), None) if driver != VFIO_DRIVER => {
+            note.remove();
+            return Ok(Released::Bound(driver));
+        }
+        (_, Some(before)) => before,
+        // Bound by somebody else, or by nobody: the driver of its class is what it goes back to.
+        (_, None) => Before { driver: "nvme".into(), driver_override: None },
+    };
+    restore(&function, &outcome)?;
+    note.remove();
+    Ok(Released::Restored(outcome.driver))
+}
+
+/// Gives a function back that a killed run left behind; whether there was one. Nothing is done to what somebody else bound.
+///
+/// # Errors
+/// As [`release`].
+pub fn repair(function: &PciFunction) -> Result<bool, LeaseError> {
+    if !Note::path_of(function).exists() {
+        return Ok(false);
+    }
+    let (note, before) = locked_before(function)?;
+    let Some(before) = before else {
+        note.remove();
+        return Ok(false);
+    };
+    restore(function, &before)?;
+    note.remove();
+    Ok(true)
+}
+
+fn locked_before(function: &PciFunction) -> Result<(Note, Option<Before>), LeaseError> {
+    let mut note = lock_note(function)?;
+    let before = note.read().map_err(|error| LeaseError::Kernel {
+        what: format!("the note {} cannot be read", note.path.display()),
+        error,
+        remedy: "remove it, and try again".into(),
+    })?;
+    Ok((note, before))
+}
+
+/// Locks the note, and waits a moment for the guardian of a run that was just killed.
+fn lock_note(function: &PciFunction) -> Result<Note, LeaseError> {
+    let began = Instant::now();
+    loop {
+        let locked = Note::lock(function).map_err(|error| LeaseError::Kernel {
+            what: format!("the note {} cannot be made", Note::path_of(function).display()),
+            error,
+            remedy: "run as root".into(),
+        })?;
+        if let Some(note) = locked {
+            return Ok(note);
+        }
+        let text = fs::read_to_string(Note::path_of(function)).unwrap_or_default();
+        let pid = text.lines().find_map(|line| line.strip_prefix("pid ")).unwrap_or("unknown").to_string();
+        let is_alive = PathBuf::from("/proc").join(&pid).exists();
+        if is_alive || began.elapsed() > GUARDIAN_LIMIT {
+            return Err(LeaseError::InUse { bdf: function.bdf, pid });
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+fn restore(function: &PciFunction, before: &Before) -> Result<(), LeaseError> {
+    for step in before.steps(function) {
+        let Step::Write { path, text } = step else { continue };
+        // A driver that does not have it cannot let go of it: what counts is who has it in the end.
+        let _ = write_to(&path, &text);
+    }
+    let bound = wait_for_driver(function, &before.driver);
+    bound.map_err(|error| LeaseError::Kernel {
+        what: format!("{} could not be given back to the kernel's driver '{}'", function.bdf, before.driver),
+        error,
+        remedy: remedy(function.bdf),
+    })?;
+    wait_until_live(function);
+    Ok(())
+}
+
+fn remedy(bdf: Bdf) -> String {
+    format!(
+        "look at the kernel's log (dmesg), then give the drive back with 'testdrive drives --release {bdf}'"
+    )
+}
+
+fn write_to(path: &std::path::Path, text: &str) -> io::Result<()> {
+    OpenOptions::new().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
+}
+
+fn wait_for_driver(function: &PciFunction, driver: &str) -> io::Result<()> {
+    let began = Instant::now();
+    loop {
+        let bound = function.driver();
+        if bound.as_deref() == Some(driver) {
+            return Ok(());
+        }
+        if began.elapsed() > BIND_LIMIT {
+            let has = bound.unwrap_or_else(|| "no driver".into());
+            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{has} has it, not {driver}")));
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The kernel's driver starts a controller in the background: whoever comes next is to find the drive. It is no error where that
+/// takes long, since the driver has it.
+fn wait_until_live(function: &PciFunction) {
+    let began = Instant::now();
+    while began.elapsed() < BIND_LIMIT {
+        let controllers = function.nvme_controllers();
+        let state = |name: &String| function.attribute(&format!("nvme/{name}/state"));
+        if controllers.first().and_then(state).is_none_or(|state| state == "live" || state == "dead") {
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::Arc;
+    use tempfile::TempDir;
+
+    const BDF: &str = "0000:01:00.0";
+
+    /// A sysfs laid out by hand, with a thread that does what the kernel does when its files are written.
+    struct Tree {
+        folder: TempDir,
+        running: Arc<AtomicBool>,
+        kernel: Option<thread::JoinHandle<()>>,
+    }
+
+    impl Tree {
+        fn new(driver: Option<&str>) -> Tree {
+            let folder = tempfile::tempdir().unwrap();
+            let sys = folder.path().join("sys");
+            let device = sys.join("bus/pci/devices").join(BDF);
+            fs::create_dir_all(&device).unwrap();
+            fs::write(device.join("driver_override"), "(null)\n").unwrap();
+            for name in ["nvme", VFIO_DRIVER] {
+                let directory = sys.join("bus/pci/drivers").join(name);
+                fs::create_dir_all(&directory).unwrap();
+                fs::write(directory.join("unbind"), "").unwrap();
+            }
+            fs::write(sys.join("bus/pci/drivers_probe"), "").unwrap();
+            if let Some(driver) = driver {
+                symlink(sys.join("bus/pci/drivers").join(driver), device.join("driver")).unwrap();
+            }
+            let running = Arc::new(AtomicBool::new(true));
+            let goes_on = Arc::clone(&running);
+            let kernel = thread::spawn(move || {
+                while goes_on.load(Ordering::Relaxed) {
+                    act_as_kernel(&sys, &device);
+                    thread::sleep(Duration::from_millis(1));
+                }
+            });
+            Tree { folder, running, kernel: Some(kernel) }
+        }
+
+        fn roots(&self) -> Roots {
+            let path = self.folder.path();
+            Roots { sys: path.join("sys"), dev: path.join("dev"), notes: path.join("notes") }
+        }
+
+        fn function(&self) -> PciFunction {
+            PciFunction::find(&self.roots(), Bdf::parse(BDF).unwrap()).unwrap()
+        }
+
+        fn note(&self) -> PathBuf {
+            self.roots().notes.join(format!("pci-{BDF}"))
+        }
+    }
+
+    impl Drop for Tree {
+        fn drop(&mut self) {
+            self.running.store(false, Ordering::Relaxed);
+            self.kernel.take().unwrap().join().unwrap();
+        }
+    }
+
+    fn take_word(path: &Path) -> bool {
+        let asked = fs::read_to_string(path).is_ok_and(|text| text.trim() == BDF);
+        if asked {
+            fs::write(path, "").unwrap();
+        }
+        asked
+    }
+
+    fn act_as_kernel(sys: &Path, device: &Path) {
+        let drivers = sys.join("bus/pci/drivers");
+        let link = device.join("driver");
+        for name in ["nvme", VFIO_DRIVER] {
+            let bound = fs::read_link(&link).is_ok_and(|to| to.ends_with(name));
+            if take_word(&drivers.join(name).join("unbind")) && bound {
+                fs::remove_file(&link).unwrap();
+            }
+        }
+        // What was unbound just now may be asked to be bound at once.
+        let unbinding = |name: &str| {
+            fs::read_to_string(drivers.join(name).join("unbind")).is_ok_and(|text| !text.is_empty())
+        };
+        if !unbinding("nvme")
+            && !unbinding(VFIO_DRIVER)
+            && take_word(&sys.join("bus/pci/drivers_probe"))
+            && !link.exists()
+        {
+            let text = fs::read_to_string(device.join("driver_override")).unwrap();
+            // An empty line clears it; sysfs then says so.
+            let wanted = match text.trim() {
+                "" | "(null)" => "nvme",
+                name => name,
+            };
+            symlink(drivers.join(wanted), link).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_function_is_taken_and_given_back_as_it_was() {
+        let tree = Tree::new(Some("nvme"));
+        let function = tree.function();
+        let lease = Lease::take(&function, &[], || {}).unwrap();
+        assert_eq!(function.driver().as_deref(), Some(VFIO_DRIVER));
+        assert!(fs::read_to_string(tree.note()).unwrap().contains("driver nvme\n"));
+        // Nobody else takes, repairs or releases it meanwhile.
+        assert!(matches!(Lease::take(&function, &[], || {}), Err(LeaseError::InUse { .. })));
+        assert!(matches!(repair(&function), Err(LeaseError::InUse { .. })));
+        assert!(matches!(release(&tree.roots(), function.bdf), Err(LeaseError::InUse { .. })));
+        lease.give_back().unwrap();
+        assert_eq!((function.driver().as_deref(), function.driver_override()), (Some("nvme"), None));
+        assert!(!tree.note().exists());
+    }
+
+    #[test]
+    fn an_override_that_was_there_is_there_again() {
+        let tree = Tree::new(Some("nvme"));
+        let function = tree.function();
+        fs::write(function.directory().join("driver_override"), "nvme\n").unwrap();
+        Lease::take(&function, &[], || {}).unwrap().give_back().unwrap();
+        assert_eq!(function.driver_override().as_deref(), Some("nvme"));
+    }
+
+    #[test]
+    fn what_was_claimed_is_let_go_of_only_once_the_driver_has() {
+        let tree = Tree::new(Some("nvme"));
+        let function = tree.function();
+        let mut called = 0;
+        Lease::take(&function, &[], || called += 1).unwrap().give_back().unwrap();
+        assert_eq!(called, 1);
+    }
+
+    #[test]
+    fn the_guardian_gives_it_back_after_a_kill() {
+        let tree = Tree::new(Some("nvme"));
+        let function = tree.function();
+        let mut lease = Lease::take(&function, &[], || {}).unwrap();
+        // What a kill comes to: the note is not removed by us, and the guardian is left without a word.
+        drop(lease.note.take());
+        drop(lease.guardian.take());
+        assert_eq!(wait_for_driver(&function, "nvme").map_err(|error| error.to_string()), Ok(()));
+        assert!(!tree.note().exists());
+    }
+
+    #[test]
+    fn a_note_that_was_left_behind_is_found_and_acted_upon() {
+        let left_behind = || {
+            let tree = Tree::new(Some(VFIO_DRIVER));
+            fs::create_dir_all(tree.roots().notes).unwrap();
+            fs::write(tree.note(), "pid 1\ndriver nvme\ndriver_override \n").unwrap();
+            fs::write(tree.function().directory().join("driver_override"), VFIO_DRIVER).unwrap();
+            tree
+        };
+        let tree = left_behind();
+        assert!(repair(&tree.function()).unwrap());
+        assert_eq!(tree.function().driver().as_deref(), Some("nvme"));
+        assert!(!tree.note().exists() && !repair(&tree.function()).unwrap());
+        let tree = left_behind();
+        assert_eq!(release(&tree.roots(), tree.function().bdf).unwrap(), Released::Restored("nvme".into()));
+        assert_eq!(release(&tree.roots(), tree.function().bdf).unwrap(), Released::Bound("nvme".into()));
+    }
+
+    #[test]
+    fn what_somebody_else_bound_is_released_when_asked_and_never_repaired() {
+        for driver in [Some(VFIO_DRIVER), None] {
+            let tree = Tree::new(driver);
+            assert!(!repair(&tree.function()).unwrap());
+            assert_eq!(tree.function().driver().as_deref(), driver);
+            assert_eq!(
+                release(&tree.roots(), tree.function().bdf).unwrap(),
+                Released::Restored("nvme".into())
+            );
+            assert_eq!(tree.function().driver().as_deref(), Some("nvme"));
+        }
+    }
+
+    #[test]
+    fn without_vfio_or_a_driver_to_go_back_to_nothing_is_changed() {
+        let tree = Tree::new(None);
+        let error = Lease::take(&tree.function(), &[], || {}).err().unwrap().to_string();
+        assert!(error.contains("no driver"), "{error}");
+        fs::remove_dir_all(tree.roots().sys.join("bus/pci/drivers").join(VFIO_DRIVER)).unwrap();
+        assert!(matches!(Lease::take(&tree.function(), &[], || {}), Err(LeaseError::NoVfio)));
+        let absent = Bdf::parse("0000:02:00.0").unwrap();
+        assert!(matches!(release(&tree.roots(), absent), Err(LeaseError::Absent(_))));
+    }
+}

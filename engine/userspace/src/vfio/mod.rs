@@ -1,0 +1,391 @@
+//! A function opened through VFIO: its registers mapped, its memory made reachable, its interrupts as descriptors.
+
+mod abi;
+mod huge;
+mod iova;
+
+pub use huge::HugePages;
+
+use crate::function::Function;
+use crate::memory::{Addresses, DmaMemory, PAGE_BYTES};
+use crate::pci::PciFunction;
+use abi::{DmaMap, DmaUnmap, GroupStatus, IrqInfo, IrqSet, RegionInfo};
+use huge::{Mapping, HUGE_BYTES};
+use iova::IovaSpace;
+use std::ffi::CString;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::fs::FileExt as _;
+use std::ptr::NonNull;
+use std::sync::{Arc, Mutex};
+
+/// The command register in a function's configuration, and its bits for memory and for being bus master.
+const COMMAND: u64 = 4;
+const COMMAND_MEMORY: u16 = 1 << 1;
+const COMMAND_BUS_MASTER: u16 = 1 << 2;
+/// So much of BAR 0 is mapped at most: registers, and the doorbells of more queues than are used.
+const REGISTERS_MAX: u64 = 16 << 10;
+/// More interrupts than queues that are used.
+const INTERRUPTS_MAX: u32 = 257;
+
+/// How a function is opened.
+pub struct VfioOptions {
+    /// Whether queues may interrupt.
+    pub interrupts: bool,
+    /// Huge pages to do without an IOMMU with; `None` where there is one.
+    pub without_iommu: Option<Arc<HugePages>>,
+}
+
+/// A function that is open.
+pub struct VfioFunction {
+    registers: Registers,
+    interrupts: Vec<OwnedFd>,
+    memory: MemorySource,
+    device: File,
+    config_offset: u64,
+    _group: File,
+}
+
+/// Where memory for DMA comes from.
+enum MemorySource {
+    Iommu(Arc<Iommu>),
+    Physical { pages: Arc<HugePages>, _container: File },
+}
+
+/// A container with an IOMMU.
+struct Iommu {
+    container: File,
+    space: Mutex<IovaSpace>,
+}
+
+fn call(fd: RawFd, number: libc::c_ulong, argument: libc::c_ulong) -> io::Result<i32> {
+    // SAFETY: for callers in this file, the number takes an integer, or a pointer to a structure that lives during the call.
+    match unsafe { libc::ioctl(fd, number as _, argument) } {
+        -1 => Err(io::Error::last_os_error()),
+        answer => Ok(answer),
+    }
+}
+
+fn call_with<T>(fd: RawFd, number: libc::c_ulong, argument: &mut T) -> io::Result<i32> {
+    call(fd, number, std::ptr::from_mut(argument) as libc::c_ulong)
+}
+
+fn because(what: String) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{what}: {error}"))
+}
+
+fn open(path: &std::path::Path) -> io::Result<File> {
+    let opened = OpenOptions::new().read(true).write(true).open(path);
+    opened.map_err(because(format!("{} cannot be opened", path.display())))
+}
+
+impl VfioFunction {
+    /// Opens a function that is bound to vfio-pci, and lets it reach memory.
+    ///
+    /// # Errors
+    /// When VFIO is not there, the function's IOMMU group is not ours alone, or the kernel refuses; each with what is missing.
+    pub fn open(function: &PciFunction, options: &VfioOptions) -> io::Result<VfioFunction> {
+        let vfio = function.roots().dev.join("vfio");
+        let group = function.iommu_group().ok_or_else(|| {
+            let message = "it has no IOMMU group: switch the IOMMU on (docs/direct-paths.md)";
+            io::Error::new(io::ErrorKind::Unsupported, message)
+        })?;
+        let container = open(&vfio.join("vfio"))?;
+        if call(container.as_raw_fd(), abi::GET_API_VERSION, 0)? != abi::API_VERSION {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "the kernel has another VFIO than this driver knows",
+            ));
+        }
+        let name = if options.without_iommu.is_some() { format!("noiommu-{group}") } else { group };
+        let group = open(&vfio.join(&name))?;
+        let mut status = GroupStatus { argsz: size_of::<GroupStatus>() as u32, flags: 0 };
+        call_with(group.as_raw_fd(), abi::GROUP_GET_STATUS, &mut status)?;
+        if status.flags & abi::GROUP_VIABLE == 0 {
+            let message = format!(
+                "IOMMU group {name} holds another function that its driver still has: unbind that first"
+            );
+            return Err(io::Error::new(io::ErrorKind::ResourceBusy, message));
+        }
+        let mut descriptor = container.as_raw_fd();
+        call_with(group.as_raw_fd(), abi::GROUP_SET_CONTAINER, &mut descriptor)
+            .map_err(because(format!("IOMMU group {name} cannot be used")))?;
+        let memory = memory_source(container, options)?;
+        let bdf = CString::new(function.bdf.to_string())?;
+        let device = call(group.as_raw_fd(), abi::GROUP_GET_DEVICE_FD, bdf.as_ptr() as libc::c_ulong)
+            .map_err(because(format!("{} cannot be opened", function.bdf)))?;
+        // SAFETY: the kernel just made the descriptor for us.
+        let device = File::from(unsafe { OwnedFd::from_raw_fd(device) });
+        let config_offset = region(&device, abi::REGION_CONFIG)?.offset;
+        let registers = Registers::map(&device)?;
+        let mut opened =
+            VfioFunction { registers, interrupts: Vec::new(), memory, device, config_offset, _group: group };
+        if options.interrupts {
+            opened.interrupts = enable_interrupts(&opened.device)?;
+        }
+        opened.change_command(COMMAND_MEMORY | COMMAND_BUS_MASTER, 0)?;
+        Ok(opened)
+    }
+
+    /// Sets and clears bits of the command register.
+    fn change_command(&self, set: u16, clear: u16) -> io::Result<()> {
+        let at = self.config_offset + COMMAND;
+        let mut bytes = [0; 2];
+        self.device.read_exact_at(&mut bytes, at)?;
+        let command = u16::from_le_bytes(bytes) & !clear | set;
+        self.device.write_all_at(&command.to_le_bytes(), at)
+    }
+}
+
+fn memory_source(container: File, options: &VfioOptions) -> io::Result<MemorySource> {
+    let fd = container.as_raw_fd();
+    let has = |kind| call(fd, abi::CHECK_EXTENSION, kind).is_ok_and(|answer| answer == 1);
+    let (kind, name) = match (&options.without_iommu, has(abi::TYPE1V2_IOMMU)) {
+        (Some(_), _) => (abi::NOIOMMU_IOMMU, "no IOMMU"),
+        (None, true) => (abi::TYPE1V2_IOMMU, "the IOMMU"),
+        (None, false) => (abi::TYPE1_IOMMU, "the IOMMU"),
+    };
+    call(fd, abi::SET_IOMMU, kind).map_err(because(format!("VFIO cannot be used with {name}")))?;
+    Ok(match &options.without_iommu {
+        Some(pages) => MemorySource::Physical { pages: Arc::clone(pages), _container: container },
+        None => {
+            let space = Mutex::new(IovaSpace::of(&iommu_info(fd)?));
+            MemorySource::Iommu(Arc::new(Iommu { container, space }))
+        }
+    })
+}
+
+/// The answer of `VFIO_IOMMU_GET_INFO`, with its capabilities.
+fn iommu_info(fd: RawFd) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0_u64; 3];
+    loop {
+        let length = (bytes.len() * 8) as u32;
+        // The structure begins with its size.
+        bytes[0] =
+            u64::from_ne_bytes([length.to_ne_bytes(), [0; 4]].concat().try_into().expect("eight bytes"));
+        call(fd, abi::IOMMU_GET_INFO, bytes.as_mut_ptr() as libc::c_ulong)?;
+        let [a, b, c, d, ..] = bytes[0].to_ne_bytes();
+        let needed = u32::from_ne_bytes([a, b, c, d]);
+        if needed <= length {
+            return Ok(bytes.iter().flat_map(|word| word.to_ne_bytes()).collect());
+        }
+        bytes = vec![0; (needed as usize).div_ceil(8)];
+    }
+}
+
+fn region(device: &File, index: u32) -> io::Result<RegionInfo> {
+    let mut info = RegionInfo { argsz: size_of::<RegionInfo>() as u32, index, ..RegionInfo::default() };
+    call_with(device.as_raw_fd(), abi::DEVICE_GET_REGION_INFO, &mut info)?;
+    Ok(info)
+}
+
+/// Has every interrupt come as a count on a descriptor.
+fn enable_interrupts(device: &File) -> io::Result<Vec<OwnedFd>> {
+    let mut info = IrqInfo { argsz: size_of::<IrqInfo>() as u32, index: abi::IRQ_MSIX, ..IrqInfo::default() };
+    call_with(device.as_raw_fd(), abi::DEVICE_GET_IRQ_INFO, &mut info)?;
+    if info.count < 2 {
+        let message = "the controller has no MSI-X interrupts for its queues: leave interrupts=yes out";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+    }
+    let mut descriptors = Vec::new();
+    for _ in 0..info.count.min(INTERRUPTS_MAX) {
+        // SAFETY: the call takes integers only.
+        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor was just made, and nobody else has it.
+        descriptors.push(unsafe { OwnedFd::from_raw_fd(fd) });
+    }
+    let head = size_of::<IrqSet>() / 4;
+    let count = descriptors.len() as u32;
+    let mut words =
+        vec![(size_of::<IrqSet>() as u32) + 4 * count, abi::IRQ_SET_EVENTFD_TRIGGER, abi::IRQ_MSIX, 0, count];
+    debug_assert_eq!(words.len(), head);
+    words.extend(descriptors.iter().map(|descriptor| descriptor.as_raw_fd() as u32));
+    call(device.as_raw_fd(), abi::DEVICE_SET_IRQS, words.as_mut_ptr() as libc::c_ulong)?;
+    Ok(descriptors)
+}
+
+impl Function for VfioFunction {
+    #[inline]
+    fn read32(&self, offset: usize) -> u32 {
+        self.registers.read32(offset)
+    }
+
+    #[inline]
+    fn write32(&self, offset: usize, value: u32) {
+        self.registers.write32(offset, value);
+    }
+
+    fn registers_bytes(&self) -> usize {
+        self.registers.length
+    }
+
+    fn allocate(&self, length_bytes: usize) -> io::Result<DmaMemory> {
+        match &self.memory {
+            MemorySource::Iommu(iommu) => Pinned::map(iommu, length_bytes.next_multiple_of(PAGE_BYTES)),
+            MemorySource::Physical { pages, .. } => {
+                let mapping = pages.map(length_bytes)?;
+                let Mapping { start, length, ref physical } = mapping;
+                let addresses = Addresses::Pieces { bytes: HUGE_BYTES, starts: physical.clone() };
+                // SAFETY: the mapping is readable and writable, and lasts as long as its owner.
+                Ok(unsafe { DmaMemory::new(start, length, addresses, Box::new(mapping)) })
+            }
+        }
+    }
+
+    fn interrupt(&self, vector: u16) -> Option<RawFd> {
+        self.interrupts.get(usize::from(vector)).map(|descriptor| descriptor.as_raw_fd())
+    }
+
+    fn interrupts(&self) -> u16 {
+        self.interrupts.len() as u16
+    }
+
+    fn cut_off(&self) {
+        if let Err(error) = self.change_command(0, COMMAND_BUS_MASTER) {
+            eprintln!("testdrive: the controller could not be kept from memory: {error}");
+        }
+    }
+}
+
+impl Drop for VfioFunction {
+    fn drop(&mut self) {
+        self.cut_off();
+        if !self.interrupts.is_empty() {
+            let argsz = size_of::<IrqSet>() as u32;
+            let mut none =
+                IrqSet { argsz, flags: abi::IRQ_SET_NONE_TRIGGER, index: abi::IRQ_MSIX, ..IrqSet::default() };
+            // The kernel does the same when the descriptor is closed.
+            let _ = call_with(self.device.as_raw_fd(), abi::DEVICE_SET_IRQS, &mut none);
+        }
+    }
+}
+
+/// BAR 0, as far as it is needed.
+struct Registers {
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: registers are no memory of this process; every access is volatile, and the controller orders them.
+unsafe impl Send for Registers {}
+// SAFETY: as above.
+unsafe impl Sync for Registers {}
+
+impl Registers {
+    fn map(device: &File) -> io::Result<Registers> {
+        let info = region(device, abi::REGION_BAR0)?;
+        if info.flags & abi::REGION_MMAP == 0 || info.size < 0x2000 {
+            let message =
+                format!("its registers cannot be mapped (flags {:#x}, {} bytes)", info.flags, info.size);
+            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+        }
+        let length = info.size.min(REGISTERS_MAX) as usize;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a mapping at an address of the kernel's choice touches no memory of this process.
+        let start = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                length,
+                protection,
+                libc::MAP_SHARED,
+                device.as_raw_fd(),
+                info.offset as libc::off_t,
+            )
+        };
+        if start == libc::MAP_FAILED {
+            return Err(because("its registers cannot be mapped".into())(io::Error::last_os_error()));
+        }
+        Ok(Registers { start: NonNull::new(start.cast()).expect("mmap does not map address 0"), length })
+    }
+
+    #[inline]
+    fn place(&self, offset: usize) -> *mut u32 {
+        assert!(offset.is_multiple_of(4) && offset + 4 <= self.length, "register {offset:#x}");
+        // SAFETY: the register lies within the mapping, by the check above.
+        unsafe { self.start.as_ptr().add(offset).cast() }
+    }
+
+    #[inline]
+    fn read32(&self, offset: usize) -> u32 {
+        // SAFETY: `place` checked it; registers are little-endian.
+        u32::from_le(unsafe { self.place(offset).read_volatile() })
+    }
+
+    #[inline]
+    fn write32(&self, offset: usize, value: u32) {
+        // SAFETY: `place` checked it.
+        unsafe { self.place(offset).write_volatile(value.to_le()) };
+    }
+}
+
+impl Drop for Registers {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made with this length, and is unmapped once.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}
+
+/// Memory of this process that an IOMMU lets the controller reach, until it is dropped.
+struct Pinned {
+    iommu: Arc<Iommu>,
+    iova: u64,
+    start: NonNull<u8>,
+    length: usize,
+}
+
+// SAFETY: the memory has one owner, and no thread's.
+unsafe impl Send for Pinned {}
+// SAFETY: nothing is reached through a shared reference to it.
+unsafe impl Sync for Pinned {}
+
+impl Pinned {
+    fn map(iommu: &Arc<Iommu>, length: usize) -> io::Result<DmaMemory> {
+        let (protection, flags) = (
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
+        );
+        // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no memory of this process.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast::<u8>()).expect("mmap does not map address 0");
+        // A child of a fork must not get copies of pages that the controller knows: ours would then be the copies.
+        // SAFETY: the advice is for the mapping that was just made.
+        unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_DONTFORK) };
+        let taken = iommu.space.lock().expect("no holder of this lock panics").take(length as u64);
+        let Some(iova) = taken else {
+            // SAFETY: the mapping was just made, and nobody knows of it.
+            unsafe { libc::munmap(start.as_ptr().cast(), length) };
+            return Err(io::Error::new(
+                io::ErrorKind::OutOfMemory,
+                "the IOMMU has no addresses left for so much memory",
+            ));
+        };
+        let pinned = Pinned { iommu: Arc::clone(iommu), iova, start, length };
+        let argsz = size_of::<DmaMap>() as u32;
+        let (vaddr, size) = (start.as_ptr() as u64, length as u64);
+        let mut request = DmaMap { argsz, flags: abi::DMA_READ_WRITE, vaddr, iova, size };
+        call_with(iommu.container.as_raw_fd(), abi::IOMMU_MAP_DMA, &mut request).map_err(because(format!(
+            "{size} bytes cannot be pinned for the drive: allow more locked memory (ulimit -l unlimited), or run as root"
+        )))?;
+        // SAFETY: the mapping is readable and writable, and lasts as long as its owner.
+        Ok(unsafe { DmaMemory::new(start, length, Addresses::Contiguous(iova), Box::new(pinned)) })
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        let argsz = size_of::<DmaUnmap>() as u32;
+        let mut request = DmaUnmap { argsz, flags: 0, iova: self.iova, size: self.length as u64 };
+        // Where it was never mapped there is nothing to unmap.
+        let _ = call_with(self.iommu.container.as_raw_fd(), abi::IOMMU_UNMAP_DMA, &mut request);
+        self.iommu.space.lock().expect("no holder of this lock panics").give_back(self.iova);
+        // SAFETY: the mapping was made with this length, is unmapped once, and no controller reaches it any more.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
+    }
+}

@@ -1,0 +1,65 @@
+# A controller is not taken from the kernel while anything of it is in use, and nothing is changed by a refusal; also of runs that only read.
+#guest {"disks": {"one": "32M", "two": "32M", "shared": "32M"}, "programs": ["dd", "mkswap", "swapon", "swapoff", "losetup"],
+#guest  "devices": ["nvme,serial=VM0,id=both", "nvme-ns,drive=one,bus=both,nsid=1", "nvme-ns,drive=two,bus=both,nsid=2",
+#guest   "nvme-subsys,id=subsystem,nqn=testdrive", "nvme,id=left,serial=VM1,subsys=subsystem",
+#guest   "nvme,id=right,serial=VM1,subsys=subsystem", "nvme-ns,drive=shared,nsid=1,shared=on,bus=left"],
+#guest  "modules": ["vfio-pci", "vfio_iommu_type1", "loop"], "iommu": true}
+set -eu
+
+of() { for each in /sys/class/nvme/nvme*; do [ "$(tr -d ' ' <$each/serial)" = $1 ] && cat $each/address; done | head -n 1; }
+address=$(of VM0)
+name=$(basename $(ls -d /sys/bus/pci/devices/$address/nvme/nvme*))
+run() { # URI SHARE-OF-READS ERASE
+    rm -rf /tmp/x.rec
+    echo '{"version": 1, "drive": {"uri": "'$1'", "erase": '$3'}, "output": "/tmp/x.rec", "phases": [
+      {"kind": "synthetic", "read_share": '$2', "depth": 1, "ios": 10}]}' >/tmp/x.json
+    status=0
+    testdrive-engine run --job /tmp/x.json >/tmp/x.out || status=$?
+}
+refused() { # STATUS WORDS
+    [ $status -eq $1 ] && grep -q "$2" /tmp/x.out || { echo "status $status, not $1: $2"; cat /tmp/x.out; exit 1; }
+    [ "$(basename $(readlink /sys/bus/pci/devices/$address/driver))" = nvme ]
+    /usr/bin/dd if=/dev/${name}n1 of=/dev/null bs=64k iflag=direct 2>/dev/null
+    grep '"error"' /tmp/x.out
+}
+
+run "pci:$address" 1 null; refused 2 'choose one with'
+run "pci:$address?namespace=3" 1 null; refused 2 'no such namespace'
+run "pci:$address?namespace=1" 0 null; refused 3 'nobody consented'
+run "pci:$address?namespace=1" 0 '"VM9"'; refused 3 "erase names 'VM9'"
+run "pci:$address?namespace=1&noiommu=yes" 1 null; refused 2 'leave noiommu=yes out'
+run "pci:0000:ff:1f.7" 1 null; [ $status -eq 2 ]
+run "pci:0000:00:00.0" 1 null; refused 2 'is no NVMe controller'
+
+# In use: the other namespace is swap, and a loop device stands on it; and somebody merely has it open.
+/usr/bin/mkswap /dev/${name}n2 >/dev/null
+/usr/bin/swapon /dev/${name}n2
+run "pci:$address?namespace=1" 1 null; refused 3 'in use as swap'
+run "pci:$address?namespace=1" 0 '"VM0"'; refused 3 'in use as swap'
+/usr/bin/swapoff /dev/${name}n2
+loop=$(/usr/bin/losetup --find --show /dev/${name}n2)
+run "pci:$address?namespace=1" 1 null; refused 3 'held by loop'
+/usr/bin/losetup -d $loop
+sleep 1000 </dev/${name}n1 &
+run "pci:$address?namespace=1" 1 null; refused 3 'in use by process'
+kill $!
+wait $! || true
+sleep 1000 </dev/$name &
+run "pci:$address?namespace=1" 1 null; refused 3 'in use by process'
+kill $!
+wait $! || true
+# What only the other namespace carries takes no second consent, but what the named one carries does.
+run "pci:$address?namespace=2" 0 '"VM0"'; refused 3 'a signature of swap'
+run "pci:$address?namespace=1" 0 '"VM0"'; [ $status -eq 0 ]
+
+# Another controller has the same namespace.
+address=$(of VM1)
+run "pci:$address" 1 null; [ $status -eq 3 ] && grep 'also reached through' /tmp/x.out
+# Bound to vfio-pci by somebody: nothing can be looked at, until it is released.
+address=$(of VM0)
+echo vfio-pci >/sys/bus/pci/devices/$address/driver_override
+echo $address >/sys/bus/pci/drivers/nvme/unbind
+echo $address >/sys/bus/pci/drivers_probe
+run "pci:$address?namespace=1" 1 null; [ $status -eq 3 ] && grep 'drives --release' /tmp/x.out
+testdrive-engine drives --release $address
+run "pci:$address?namespace=1" 1 null; [ $status -eq 0 ]
