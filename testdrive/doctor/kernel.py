@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from testdrive import power
 from testdrive.doctor.finding import Finding, ok, problem, warning
 from testdrive.doctor.host import Host
 from testdrive.report import units
@@ -142,22 +143,23 @@ def user_space_driver(host: Host) -> Finding:
 
 
 def power_sources(host: Host) -> Finding:
-    """What could measure power here."""
-    sensors = [
-        *host.all("sys/class/hwmon/hwmon*/power*_input"),
-        *host.all("sys/class/hwmon/hwmon*/energy*_input"),
+    """What could measure power here. A drive's own log may: only reading it tells."""
+    meters = power.found(host.path("sys"))
+    shown = [
+        f"{meter.address} (the host)"
+        if meter.of == "host"
+        else meter.address
+        if meter.tells_power
+        else f"{meter.address} (if the drive tells its power)"
+        for meter in meters
     ]
-    found = sorted({host.read(path.with_name("name")) or path.parent.name for path in sensors})
-    domains = [host.read(path) for path in host.all("sys/class/powercap/intel-rapl:*/name")]
-    shown = [f"hwmon: {', '.join(found)}"] if found else []
-    shown += [f"RAPL of the host: {', '.join(sorted({name for name in domains if name}))}"] if domains else []
-    if found:
+    if any(meter.of == "drive" and meter.tells_power for meter in meters):
         return ok("power_sources", "; ".join(shown))
     return warning(
         "power_sources",
-        "; ".join([*shown, "none for the drive"]),
+        "; ".join([*shown, "none that surely measures the drive"]) if shown else "none",
         "watts of a real drive are not measured; everything else is",
-        "put a power meter before the drive, one that hwmon shows",
+        "put a power meter before the drive, and see `testdrive power list`; or attach its log after the run",
     )
 
 

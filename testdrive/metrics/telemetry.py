@@ -9,6 +9,8 @@ temperature of its own.
 ``smart_growth`` by how much what only grows grew. ``throttled`` is whether a count or a time of throttling
 grew: above the warning or the critical temperature, or by thermal management. Without a log they are null.
 ``code`` is ``not_measured`` where nothing told a temperature.
+
+:func:`thermal_growth` is the part of that growth which falls into the measured phases.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _KEYS = tuple(
 )
 _TEMPERATURE = "temperature_mc"
 _LEVELS = ("temperature_mc", "_percent", "_flags", "power_uw")
-_THROTTLING = (
+#: What a drive counts while it is too warm, or slows itself down for it.
+THERMAL_COUNTERS = (
     "warning_temperature_time_min",
     "critical_temperature_time_min",
     "thermal_management_1_transitions",
@@ -52,15 +55,15 @@ def compute(scan: Scan) -> Values:
     """Temperatures, logs, and what throttled."""
     recording = scan.recording
     values: Values = dict.fromkeys(_KEYS)
-    log = next((metered for metered in recording.meters() if metered.source.kind == "nvme"), None)
-    if log is not None and len(log.time_ns):
+    log = _smart_log(recording)
+    if log is not None:
         before, after = ({name: _whole(each[at]) for name, each in log.values.items()} for at in (0, -1))
         growing = [name for name in before if not name.endswith(_LEVELS)]
         pairs = ((name, before[name], after[name]) for name in growing)
         growth = {name: last - first for name, first, last in pairs if first is not None and last is not None}
         values["telemetry.smart_before"], values["telemetry.smart_after"] = before, after
         values["telemetry.smart_growth"] = growth
-        values["telemetry.throttled"] = any(growth.get(name, 0) > 0 for name in _THROTTLING)
+        values["telemetry.throttled"] = any(growth.get(name, 0) > 0 for name in THERMAL_COUNTERS)
     warm = _temperature(recording, log)
     if warm is None:
         return values | {"telemetry.code": NOT_MEASURED}
@@ -73,6 +76,37 @@ def compute(scan: Scan) -> Values:
     values["telemetry.temperature_after_mc"] = round(float(celsius[-1]))
     values["telemetry.temperature_max_mc"] = round(float(inside.max())) if len(inside) else None
     return values
+
+
+def thermal_growth(recording: Recording) -> dict[str, int]:
+    """By how much each of `THERMAL_COUNTERS` grew in the measured phases; those that did not are left out.
+
+    A log is read every some seconds: growth between two readings counts where a measured phase lies between
+    them, even in part, so that none is missed and none is counted twice. A counter that was set back did not
+    grow.
+    """
+    log = _smart_log(recording)
+    growth: dict[str, int] = {}
+    for name in THERMAL_COUNTERS if log is not None else ():
+        assert log is not None
+        values = log.values.get(name)
+        if values is None:
+            continue
+        known = np.isfinite(values)
+        time_ns, counted = log.time_ns[known], values[known]
+        measured = np.zeros(max(len(counted) - 1, 0), bool)
+        for span in recording.measured_spans():
+            measured |= (time_ns[:-1] < span.end_ns) & (time_ns[1:] > span.start_ns)
+        grown = int(np.maximum(np.diff(counted), 0)[measured].sum())
+        if grown:
+            growth[name] = grown
+    return growth
+
+
+def _smart_log(recording: Recording) -> Metered | None:
+    """The drive's SMART log, with a reading at least."""
+    logs = (metered for metered in recording.meters() if metered.source.kind == "nvme")
+    return next((log for log in logs if len(log.time_ns)), None)
 
 
 def _temperature(recording: Recording, log: Metered | None) -> Readings | None:

@@ -8,7 +8,8 @@ follow from the summary, so that recordings that were made before have them, too
   the warning says how to tell.
 - ``too_few_samples``: a percentile that reports state, p99 or p99.9, has fewer I/Os than its confidence asks
   for (``percentiles.SAMPLES_MIN``), and is left out.
-- ``thermal_limit``: the drive logged that it slowed itself down for its temperature, in a measured phase.
+- ``thermal_limit``: in a measured phase the drive logged that it slowed itself down for its temperature, or
+  its SMART log counted a limit of it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from testdrive.drive_events import drive_events
 from testdrive.manifest import Warning_
 from testdrive.metrics.metric import TOO_FEW_SAMPLES
 from testdrive.metrics.percentiles import SAMPLES_MIN
+from testdrive.metrics.telemetry import thermal_growth
 from testdrive.recording import Recording
 from testdrive.report import units
 
@@ -64,11 +66,35 @@ def _scarce(summary: Summary) -> Iterator[Warning_]:
 
 
 def _hot(recording: Recording) -> Iterator[Warning_]:
+    """Of a modelled drive's log of events, and of a real one's SMART log: no drive has both."""
     slowed = [event for event in drive_events(recording) if event.kind == _THERMAL]
     if slowed:
         lasted_ns = sum(event.busy_ns for event in slowed)
-        yield Warning_(
-            code="thermal_limit",
-            message=f"the drive slowed itself down for its temperature, for {units.duration(lasted_ns)}",
-            remedy="cool it as it will be cooled where it works, or say that the figures are of a hot drive",
-        )
+        yield _too_warm(f"the drive slowed itself down for its temperature, for {units.duration(lasted_ns)}")
+    counted = _counted(thermal_growth(recording))
+    if counted:
+        yield _too_warm(f"the drive's SMART log counted while it was measured: {', '.join(counted)}")
+
+
+def _counted(growth: Mapping[str, int]) -> list[str]:
+    """What a SMART log says of its temperature in words, the gravest first."""
+    words = []
+    for level in ("critical", "warning"):
+        minutes = growth.get(f"{level}_temperature_time_min")
+        if minutes:
+            words.append(f"{minutes:,} min above the {level} temperature")
+    for state, name in ((2, "heavy"), (1, "light")):
+        times = growth.get(f"thermal_management_{state}_transitions")
+        seconds = growth.get(f"thermal_management_{state}_time_s")
+        parts = [f"begun {times:,} times" if times else "", f"{seconds:,} s" if seconds else ""]
+        if any(parts):
+            words.append(f"{name} throttling ({', '.join(part for part in parts if part)})")
+    return words
+
+
+def _too_warm(message: str) -> Warning_:
+    return Warning_(
+        code="thermal_limit",
+        message=message,
+        remedy="cool it as it will be cooled where it works, or say that the figures are of a hot drive",
+    )

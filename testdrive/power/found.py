@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from testdrive.power import hwmon, nvme, rapl
 from testdrive.power.meter import Of
@@ -23,27 +24,36 @@ class Found:
         ``drive`` or ``host``: what it may be taken to measure, which nobody but the user can know.
     obstacle : str or None
         What stands against reading it now.
+    tells_power : bool or None
+        Whether it tells power; None where only a reading says so, as of a drive's own log.
     """
 
     address: str
     title: str
     of: Of
     obstacle: str | None = None
+    tells_power: bool | None = True
 
 
-def found() -> list[Found]:
-    """Look for the meters of this host, without opening anything that answers slowly."""
+def found(root: Path | None = None) -> list[Found]:
+    """Look for the meters of this host, without opening anything that answers slowly.
+
+    Parameters
+    ----------
+    root : pathlib.Path, optional
+        What stands for sysfs, to look at another host's.
+    """
     every: list[Found] = []
-    for channel in hwmon.channels():
+    for channel in hwmon.channels(root):
         label = f", {channel.label}" if channel.label else ""
         every.append(
             Found(channel.address, f"{channel.driver} ({channel.chip.name}{label})", channel.of, None)
         )
-    for controller in nvme.controllers():
+    for controller in nvme.controllers(root):
         obstacle = None if os.access(controller, os.R_OK) else f"{controller} cannot be read; run as root"
         title = "the drive's own log: temperature, SMART and, since NVMe 2.3, its own word for its power"
-        every.append(Found(f"nvme:{controller}", title, "drive", obstacle))
-    packages = rapl.packages()
+        every.append(Found(f"nvme:{controller}", title, "drive", obstacle, None))
+    packages = rapl.packages(root)
     if packages:
         obstacle = None
         try:

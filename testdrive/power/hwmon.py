@@ -44,14 +44,17 @@ class Channel:
         return f"hwmon:{self.driver}:{self.name}"
 
 
-def channels() -> Iterator[Channel]:
-    """Every channel of this host that has power or energy, in the order of chips and numbers."""
-    for chip in _chips():
+def channels(root: Path | None = None) -> Iterator[Channel]:
+    """Every channel of this host that has power or energy, in the order of chips and numbers.
+
+    `root` stands for sysfs, where it is another's.
+    """
+    for chip in _chips(root or sysfs()):
         yield from _channels_of(chip)
 
 
-def _chips() -> list[Path]:
-    folder = sysfs() / "class" / "hwmon"
+def _chips(root: Path) -> list[Path]:
+    folder = root / "class" / "hwmon"
     if not folder.is_dir():
         return []
     return sorted(folder.iterdir(), key=lambda path: (len(path.name), path.name))

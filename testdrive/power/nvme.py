@@ -110,9 +110,12 @@ class NvmeMeter:
                 os.close(self._descriptor)
 
 
-def controllers() -> list[Path]:
-    """The character devices of this host's NVMe controllers."""
-    folder = sysfs() / "class" / "nvme"
+def controllers(root: Path | None = None) -> list[Path]:
+    """The character devices of this host's NVMe controllers.
+
+    `root` stands for sysfs, where it is another's.
+    """
+    folder = (root or sysfs()) / "class" / "nvme"
     if not folder.is_dir():
         return []
     names = [path.name for path in folder.iterdir() if _CONTROLLER.fullmatch(path.name)]

@@ -16,9 +16,12 @@ from testdrive.power.meter import Source, Values, integer_of, read_integer, sysf
 _PACKAGE = re.compile(r"(intel|amd)-rapl:(\d+)")
 
 
-def packages() -> list[Path]:
-    """The packages of this host, in the order of their numbers; what is within a package is counted in it."""
-    folder = sysfs() / "class" / "powercap"
+def packages(root: Path | None = None) -> list[Path]:
+    """The packages of this host, in the order of their numbers; what is within a package is counted in it.
+
+    `root` stands for sysfs, where it is another's.
+    """
+    folder = (root or sysfs()) / "class" / "powercap"
     if not folder.is_dir():
         return []
     found = [path for path in folder.iterdir() if _PACKAGE.fullmatch(path.name)]

@@ -192,10 +192,25 @@ def test_what_a_driver_in_user_space_would_find_is_said(tmp_path: Path) -> None:
 
 
 def test_a_meter_of_the_drive_is_named_and_one_of_the_host_is_not_enough(tmp_path: Path) -> None:
-    rapl = {"sys/class/powercap/intel-rapl:0/name": "package-0"}
+    host = {
+        "sys/class/powercap/intel-rapl:0/name": "package-0",
+        "sys/class/powercap/intel-rapl:0/energy_uj": "1",
+        "sys/class/hwmon/hwmon0/power1_average": "1",
+        "sys/class/hwmon/hwmon0/name": "power_meter",
+    }
     meter = {"sys/class/hwmon/hwmon2/power1_input": "1", "sys/class/hwmon/hwmon2/name": "ina226"}
-    found = check(kernel.power_sources, tmp_path, meter | rapl, rapl)
-    assert found.found == "RAPL of the host: package-0; none for the drive"
+    found = check(kernel.power_sources, tmp_path, meter | host, host)
+    assert found.found == (
+        "hwmon:power_meter:power1 (the host); rapl (the host); none that surely measures the drive"
+    )
+    assert "hwmon:ina226:power1" in kernel.power_sources(lay_out(tmp_path / "both", meter | host)).found
+    assert kernel.power_sources(lay_out(tmp_path / "none", {})).found == "none"
+
+
+def test_a_drive_that_may_tell_its_own_power_is_named_and_is_no_meter_yet(tmp_path: Path) -> None:
+    found = kernel.power_sources(lay_out(tmp_path, {"sys/class/nvme/nvme3/model": "X"}))
+    assert found.severity == "warning"
+    assert found.found.startswith("nvme:/dev/nvme3 (if the drive tells its power); none that surely")
 
 
 def test_a_guest_is_told_from_bare_metal(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ class Made:
         keys = {"format": "testdrive-recording", "version": 1, "kind": "run", "status": "complete"}
         self.manifest = Manifest.model_validate({**keys, **manifest})
 
+    def meters(self) -> list[Any]:
+        return []
+
     def measured_spans(self) -> list[Any]:
         from testdrive.recording import Span
 

@@ -197,6 +197,66 @@ def test_the_log_before_and_after_and_what_grew_are_on_the_page(tmp_path: Path) 
     assert json.loads(json.dumps(summarize(Recording.open(path))))["power"]["code"] == "not_measured"
 
 
+def smart_page(**counters: int) -> bytes:
+    """A log in which only these thermal counters are not 0."""
+    page = bytearray(page_of(at_192=bytes(8), at_216=bytes(16)))
+    places = {"warning": 192, "critical": 196, "light": 216, "heavy": 220, "light_s": 224, "heavy_s": 228}
+    for name, value in counters.items():
+        struct.pack_into("<I", page, places[name], value)
+    return bytes(page)
+
+
+def thermal_warnings(path: Path) -> list[str]:
+    with Recording.open(path) as recording:
+        return [w["message"] for w in summarize(recording)["warnings"] if w["code"] == "thermal_limit"]
+
+
+@pytest.mark.parametrize(
+    ("counters", "words"),
+    [
+        ({}, None),
+        ({"warning": 2}, "2 min above the warning temperature"),
+        ({"critical": 1, "warning": 2}, "1 min above the critical temperature, 2 min above the warning"),
+        ({"light": 3}, "light throttling (begun 3 times)"),
+        ({"heavy_s": 1500}, "heavy throttling (1,500 s)"),
+        ({"heavy": 1, "heavy_s": 4, "light": 2}, "heavy throttling (begun 1 times, 4 s), light throttling"),
+    ],
+)
+def test_what_the_log_counts_of_heat_while_measured_is_a_warning(
+    tmp_path: Path, counters: dict[str, int], words: str | None
+) -> None:
+    # The phase is from 0 s to 5 s; readings at -1 s, 1 s, 3 s and 5 s.
+    logs = [smart_page(), smart_page(), smart_page(**counters), smart_page(**counters)]
+    found = thermal_warnings(recording_with_logs(tmp_path, *logs))
+    assert len(found) == (words is not None)
+    assert all(words in message for message in found if words)
+
+
+def test_heat_before_and_after_what_is_measured_is_no_warning(tmp_path: Path) -> None:
+    # Readings at -1 s, 1 s, ... 9 s: what the first has is old, and the last two are after the end.
+    hot = [smart_page(heavy=n) for n in (7, 7, 7, 7, 7, 9)]
+    path = recording_with_logs(tmp_path, *hot)
+    assert thermal_warnings(path) == []
+    with Recording.open(path) as recording:
+        assert summarize(recording)["telemetry"]["throttled"] is True
+
+
+def test_heat_over_two_phases_is_counted_once_and_a_counter_that_was_set_back_did_not_grow(
+    tmp_path: Path,
+) -> None:
+    rows = {"submit_ns": [5], "latency_ns": [1000], "length_bytes": [4096], "opcode": [0]}
+    spans = [phase(0, end_ns=2 * S), phase(1, start_ns=2 * S, end_ns=5 * S)]
+    path = write_recording(tmp_path / "a.rec", rows, kind="run", phases=spans)
+    meter = source(0, "nvme:/dev/nvme0n1", interval_ns=2 * S) | {"kind": "nvme", "title": "log"}
+    lines = [
+        {"monotonic_ns": MONOTONIC_NS + (2 * number - 1) * S, "source": 0, **decode(smart_page(light=light))}
+        for number, light in enumerate([4, 4, 7, 0])
+    ]
+    write_live(path, [meter, *lines])
+    (found,) = thermal_warnings(path)
+    assert "light throttling (begun 3 times)" in found
+
+
 def test_a_drive_that_tells_its_own_power_is_a_source_of_it(tmp_path: Path) -> None:
     drawing = page_of(at_240=struct.pack("<I", 650 | 2 << 16))
     with Recording.open(recording_with_logs(tmp_path, *[drawing] * 4)) as recording:
