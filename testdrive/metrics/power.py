@@ -3,9 +3,10 @@
 ``power.mean_w`` is energy over time, by the source that `testdrive.power.phases` chooses: a meter that was
 attached, one that was read beside the run, or the ledger of a modelled drive; how energy is integrated says
 `testdrive.power.integral`. ``throughput_bytes_per_s_per_w`` is mean throughput over mean power of the same
-time, ``iops_per_w`` likewise, ``energy_per_io_uj`` energy over I/Os; I/Os and bytes are those that completed
-without an error. ``idle_w`` is the mean while nothing was issued: before the run, as far as the meter was
-read then, and in phases that are for it. ``covered_share`` is the share of the time that was measured.
+time, ``iops_per_w`` likewise, ``energy_per_io_uj`` energy over I/Os; I/Os are those that completed without an
+error, of every kind, and bytes those that they read or wrote: trims move none. ``idle_w`` is the mean while
+nothing was issued: before the run, as far as the meter was read then, and in phases that are for it.
+``covered_share`` is the share of the time that was measured.
 ``phases`` has the same for every phase, those of preparation too. ``host`` is the mean power of the host's
 own meters, for context.
 

@@ -177,6 +177,23 @@ def test_a_drive_that_counts_its_energy_itself_is_a_source(tmp_path: Path) -> No
     assert power_in(path)["mean_w"] == pytest.approx(3.0)
 
 
+@pytest.mark.parametrize("keep", ["rows", "slowest"])
+def test_trims_are_ios_but_move_no_bytes(keep: str, tmp_path: Path) -> None:
+    plan = PLAN.replace(
+        'kind = "synthetic"', 'kind = "prepare"\nmethod = "purge"\n[[phases]]\nkind = "synthetic"'
+    )
+    (tmp_path / "p.toml").write_text(plan)
+    path = tmp_path / "a.rec"
+    ran = run_testdrive(
+        "run", tmp_path / "p.toml", "--drive", "sim:sata?capacity=1GiB", "--keep", keep, "-o", path
+    )
+    assert ran.returncode == 0, ran.stderr
+    purge, measured = power_in(path)["phases"]
+    assert purge["iops_per_w"] > 0
+    assert purge["throughput_bytes_per_s_per_w"] is None
+    assert measured["throughput_bytes_per_s_per_w"] == pytest.approx(measured["iops_per_w"] * 4096)
+
+
 def test_what_is_drawn_over_time_has_gaps_where_nobody_measured(tmp_path: Path) -> None:
     path = two_phases(tmp_path)
     readings = samples(0, 0, 3, lambda _: 4.0) + samples(0, 5, 7, lambda _: 6.0)
