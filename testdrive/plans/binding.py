@@ -176,9 +176,16 @@ def _phase(plan: Plan, place: _Location, keys: Mapping[str, Any], values: Mappin
         location = (*place, *first["loc"][1:])
         what = "is not a key of this phase" if first["type"] == "extra_forbidden" else first["msg"]
         raise UsageError(
-            f"{_place(plan, location)}: {what} (it is {first['input']!r}); docs/job.md has the keys"
+            f"{_parameter_at(keys, first['loc'])}{_place(plan, location)}: {what} (it is {first['input']!r});"
+            " docs/job.md has the keys"
         ) from error
     return made
+
+
+def _parameter_at(keys: Mapping[str, Any], location: Sequence[Any]) -> str:
+    """The parameter whose value is wrong, for who never saw the plan; empty where it is no parameter's."""
+    raw = keys.get(location[1]) if len(location) > 1 else None
+    return f"parameter {raw[1:]!r}: " if isinstance(raw, str) and raw.startswith("$") else ""
 
 
 def _rules(plan: Plan, values: Mapping[str, Any]) -> list[Rule]:

@@ -205,6 +205,11 @@ def test_a_wrong_plan_is_named_with_file_line_and_key(
         bind(load(plan_file(tmp_path, MINIMAL.replace(*change))), {})
 
 
+def test_a_value_that_a_phase_refuses_is_named_by_the_parameter_that_gave_it() -> None:
+    with pytest.raises(UsageError, match=r"^parameter 'span': .*latency\.toml:\d+: .*less than or equal"):
+        bind(load("latency"), {"span": "2"})
+
+
 def test_a_plan_of_ones_own_runs_with_its_defaults(tmp_path: Path) -> None:
     bound = bind(load(plan_file(tmp_path, MINIMAL)), {"depth": "4"})
     assert [phase.kind for phase in bound.phases] == ["prepare", "synthetic"]
