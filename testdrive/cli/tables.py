@@ -38,7 +38,13 @@ def drives_table(drives: Sequence[Entry]) -> Group:
             units.capacity(drive.get("capacity_bytes")),
             units.size(drive.get("logical_block_bytes")),
         )
-    return Group(made, *(_erasing(drive) for drive in drives))
+    ways = [_other_paths(drive) for drive in drives if len(drive.get("paths") or []) > 1]
+    return Group(made, *(_erasing(drive) for drive in drives), *ways)
+
+
+def _other_paths(drive: Entry) -> Text:
+    first, *others = (str(path.get("uri")) for path in drive["paths"])
+    return Text(f"{first}: also reached as {', '.join(others)} (docs/direct-paths.md)")
 
 
 def _erasing(drive: Entry) -> Text:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from testdrive.doctor.host import Host
@@ -18,9 +19,13 @@ def disk_of(host: Host, name: str) -> str | None:
 
 
 def disk_of_node(host: Host, uri: str) -> str | None:
-    """The whole disk of a path such as ``/dev/disk/by-id/...``; None where it is no block device."""
+    """The whole disk of a path such as ``/dev/disk/by-id/...``; None where it is no block device.
+
+    The character device of an NVMe namespace stands for the block device with its numbers.
+    """
     node = host.path(uri)
-    return disk_of(host, node.resolve().name if node.exists() else Path(uri).name)
+    name = node.resolve().name if node.exists() else Path(uri).name
+    return disk_of(host, re.sub(r"^ng(\d+n\d+)$", r"nvme\1", name))
 
 
 def disks_beneath(host: Host, name: str) -> set[str]:

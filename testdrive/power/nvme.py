@@ -128,7 +128,8 @@ def controller_of(text: str) -> Path | None:
     With native multipath the kernel's `nvme0n1` may be reached by several controllers: the one of its number
     is asked, which has the same log.
     """
-    name = Path(text.partition("?")[0]).name
+    # The character device of a namespace has the numbers of its block device.
+    name = re.sub(r"^ng(\d+n\d+)$", r"nvme\1", Path(text.partition("?")[0]).name)
     match = _NAMESPACE.fullmatch(name)
     if match:
         parent = sysfs() / "class" / "block" / name / "device"

@@ -222,7 +222,11 @@ def test_a_guest_is_told_from_bare_metal(tmp_path: Path) -> None:
 
 def test_a_drive_that_is_well_has_nothing_but_good_findings(tmp_path: Path) -> None:
     listed = {"/dev/nvme0n1": {"uri": "/dev/nvme0n1", "erasable": True, "erase_name": "S1"}}
-    found = list(drive.findings(nvme(tmp_path), "/dev/nvme0n1", listed))
+    host = nvme(tmp_path)
+    # The character device of a namespace stands for its block device.
+    for uri in ("/dev/ng0n1", "/dev/ng0n1?trim_ranges=256"):
+        assert "drive_in_use" in {each.code for each in drive.findings(host, uri, listed)}
+    found = list(drive.findings(host, "/dev/nvme0n1", listed))
     assert severities(*found) == ["ok"] * 6
     assert "x4, generation 4, at most 7.88 GB/s" in [each.found for each in found]
     assert "42 °C (it warns at 70 °C)" in [each.found for each in found]

@@ -1,5 +1,6 @@
 //! The drives of this host, with whether each may be erased and every reason why not.
 
+use crate::drive_paths::{namespace_of, paths_of, DrivePath};
 use crate::guard::handle;
 use crate::identity::{backing_file, erase_name, features, identify};
 use crate::refusal::Reason;
@@ -16,6 +17,8 @@ use std::path::PathBuf;
 pub struct DriveListing {
     /// What to give as `--drive`.
     pub uri: String,
+    /// Every way to it, its block device first.
+    pub paths: Vec<DrivePath>,
     /// Model name, empty where there is none.
     pub model: String,
     /// Serial number, empty where there is none.
@@ -71,7 +74,38 @@ pub fn list_drives() -> io::Result<Vec<DriveListing>> {
 pub fn list_with_roots(roots: &SystemRoots) -> io::Result<Vec<DriveListing>> {
     let snapshot = Snapshot::take(roots)?.with_openers(None);
     let disks = roots.whole_disks()?.into_iter().filter(|disk| disk.size_bytes() > 0);
-    disks.map(|disk| entry(&disk, &snapshot, roots)).collect()
+    let mut found: Vec<(Option<(String, String)>, DriveListing)> = Vec::new();
+    for disk in disks {
+        let (namespace, listing) = (namespace_of(&disk), entry(&disk, &snapshot, roots)?);
+        match found.iter_mut().find(|(other, _)| other.is_some() && *other == namespace) {
+            Some((_, first)) => first.join(listing),
+            None => found.push((namespace, listing)),
+        }
+    }
+    Ok(found.into_iter().map(|(_, listing)| listing).collect())
+}
+
+impl DriveListing {
+    /// Takes in what is the same drive by another block device, as where the kernel does not join the controllers of a namespace: what
+    /// stands against one stands against both.
+    fn join(&mut self, other: DriveListing) {
+        fn add<T: PartialEq>(own: &mut Vec<T>, others: Vec<T>) {
+            for each in others {
+                if !own.contains(&each) {
+                    own.push(each);
+                }
+            }
+        }
+        add(&mut self.paths, other.paths);
+        add(&mut self.mounted, other.mounted);
+        add(&mut self.holders, other.holders);
+        add(&mut self.signatures, other.signatures);
+        add(&mut self.partitions, other.partitions);
+        add(&mut self.refusals, other.refusals);
+        self.swap |= other.swap;
+        self.read_only |= other.read_only;
+        self.erasable &= other.erasable;
+    }
 }
 
 fn entry(disk: &BlockDevice, snapshot: &Snapshot, roots: &SystemRoots) -> io::Result<DriveListing> {
@@ -89,6 +123,7 @@ fn entry(disk: &BlockDevice, snapshot: &Snapshot, roots: &SystemRoots) -> io::Re
     };
     Ok(DriveListing {
         erase_name: erase_name(&identity.serial, &disk.node()),
+        paths: paths_of(disk, roots),
         uri,
         model: identity.model,
         serial: identity.serial,

@@ -20,6 +20,10 @@ fn a_free_loop_device_is_erasable_by_its_path() {
         (drive.erase_name.as_str(), drive.capacity_bytes),
         (device.path.as_str(), support::SIZE_BYTES)
     );
+    assert_eq!(
+        drive.paths.iter().map(|path| (path.path, &*path.uri)).collect::<Vec<_>>(),
+        [("block", &*device.path)]
+    );
     assert_eq!(drive.backing_file.as_deref(), Some(device.backing.as_path()));
     assert_eq!((drive.refusals, drive.signatures, drive.partition_table), (vec![], vec![], None));
 }

@@ -117,6 +117,7 @@ def test_a_command_that_the_drive_refuses_is_an_error(monkeypatch: pytest.Monkey
         ("/dev/nvme12n3p1", "/dev/nvme12"),
         ("/dev/nvme3c1n1", "/dev/nvme3"),
         ("/dev/nvme7?engine=sync", "/dev/nvme7"),
+        ("/dev/ng3n1?trim_ranges=256", "/dev/nvme3"),
         ("/dev/sda", None),
         ("file:/tmp/nvme", None),
     ],
