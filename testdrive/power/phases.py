@@ -27,6 +27,9 @@ COVERED_SHARE_MIN = 0.9
 READINGS_MIN = 2
 #: What stands before a run is idle if it is as long as this.
 IDLE_MIN_NS = 1_000_000_000
+#: And of a log that was brought in no more than this, which is how long a run waits beside a meter if nothing
+#: else is asked for: a bench meter may have logged the whole day, with the test before this one in it.
+IDLE_OF_LOGS_NS = 5_000_000_000
 _LEDGER_INTERVAL_NS = 1_000_000_000
 #: The kind of a phase in which nothing is issued on purpose.
 _IDLE_KIND = "idle"
@@ -71,6 +74,8 @@ class Power:
         Microjoules of phases, by their index, that the source counted itself.
     temperature : tuple of numpy.ndarray, optional
         Times, and thousandths of a degree Celsius, where the drive's log tells.
+    idle_max_ns : int, optional
+        How long before the run it can be taken for idle; None for as long as there are readings.
     """
 
     name: str
@@ -81,6 +86,7 @@ class Power:
     pieces: Pieces
     counted: dict[int, float]
     temperature: Readings | None = None
+    idle_max_ns: int | None = None
 
     @property
     def is_ledger(self) -> bool:
@@ -121,7 +127,9 @@ class Power:
             if phase.kind == _IDLE_KIND
         ]
         if len(self.pieces) and self.pieces.start_ns[0] <= -IDLE_MIN_NS:
-            stretches.append(self.pieces.over(int(self.pieces.start_ns[0]), 0))
+            first_ns = int(self.pieces.start_ns[0])
+            begin_ns = first_ns if self.idle_max_ns is None else max(first_ns, -self.idle_max_ns)
+            stretches.append(self.pieces.over(begin_ns, 0))
         whole = Stretch(
             sum(one.energy_uj for one in stretches),
             sum(one.covered_ns for one in stretches),
@@ -172,7 +180,17 @@ def _metered(metered: Metered, warm: Readings | None) -> Power | None:
     if pieces is None or not len(pieces):
         return None
     source = metered.source
-    return Power(source.name, source.title, source.of, source.uncertainty, metered.clock, pieces, {}, warm)
+    return Power(
+        source.name,
+        source.title,
+        source.of,
+        source.uncertainty,
+        metered.clock,
+        pieces,
+        {},
+        warm,
+        IDLE_OF_LOGS_NS if metered.attached else None,
+    )
 
 
 def _ledger(recording: Recording) -> Power | None:
