@@ -92,3 +92,71 @@ pub(crate) fn check_all_seen(
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sysfs::DeviceNumber;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    /// A host with these disks: name, minor number, controller, subsystem's name and namespace identifier.
+    fn host(disks: &[(&str, u32, &str, &str, &str)]) -> (tempfile::TempDir, SystemRoots) {
+        let folder = tempfile::tempdir().unwrap();
+        let sys = folder.path().to_path_buf();
+        for links in ["block", "dev/block"] {
+            fs::create_dir_all(sys.join(links)).unwrap();
+        }
+        for (name, minor, controller, subsystem, nsid) in disks {
+            let controller = sys.join("devices").join(controller);
+            let directory = controller.join(name);
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(controller.join("subsysnqn"), subsystem).unwrap();
+            fs::write(directory.join("dev"), format!("259:{minor}\n")).unwrap();
+            fs::write(directory.join("nsid"), nsid).unwrap();
+            symlink(&controller, directory.join("device")).unwrap();
+            symlink(&directory, sys.join("block").join(name)).unwrap();
+            symlink(&directory, sys.join("dev/block").join(format!("259:{minor}"))).unwrap();
+        }
+        let roots = SystemRoots { sys, ..SystemRoots::default() };
+        (folder, roots)
+    }
+
+    fn first(roots: &SystemRoots) -> BlockDevice {
+        roots.block_device(DeviceNumber { major: 259, minor: 0 }).unwrap()
+    }
+
+    #[test]
+    fn siblings_are_of_the_same_subsystem_or_the_same_controller() {
+        let (_folder, roots) = host(&[
+            ("nvme0n1", 0, "nvme0", "nqn.a\n", "1\n"),
+            ("nvme0n2", 1, "nvme0", "nqn.a\n", "2\n"),
+            ("nvme1n3", 2, "nvme1", "nqn.a\n", "3\n"),
+            ("nvme2n1", 3, "nvme2", "nqn.b\n", "1\n"),
+            ("sda", 4, "target", "nqn.a\n", "1\n"),
+        ]);
+        let names = |disk: &BlockDevice| -> Vec<String> {
+            siblings(disk, &roots).unwrap().into_iter().map(|each| each.name).collect()
+        };
+        assert_eq!(names(&first(&roots)), ["nvme0n2", "nvme1n3"]);
+        // Drives that are older than names are told by their controller.
+        let (_folder, roots) = host(&[
+            ("nvme0n1", 0, "nvme0", "\n", "1\n"),
+            ("nvme0n2", 1, "nvme0", "\n", "2\n"),
+            ("nvme1n1", 2, "nvme1", "\n", "1\n"),
+        ]);
+        let found = siblings(&first(&roots), &roots).unwrap();
+        assert_eq!(found.iter().map(|each| &*each.name).collect::<Vec<_>>(), ["nvme0n2"]);
+    }
+
+    #[test]
+    fn a_namespace_that_the_host_does_not_show_is_not_erased_unseen() {
+        let (_folder, roots) =
+            host(&[("nvme0n1", 0, "nvme0", "nqn.a\n", "1\n"), ("nvme0n2", 1, "nvme0", "nqn.a\n", "2\n")]);
+        let disk = first(&roots);
+        assert!(check_all_seen("/dev/ng0n1", &disk, &[1, 2], &roots).is_ok());
+        let refusal = check_all_seen("/dev/ng0n1", &disk, &[1, 2, 5], &roots).unwrap_err();
+        assert_eq!(refusal.exit_status(), 3);
+        assert!(refusal.to_string().contains("has a namespace 5 that this host"), "{refusal}");
+    }
+}

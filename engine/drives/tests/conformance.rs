@@ -303,9 +303,10 @@ fn nvme_passthrough_conforms() {
     assert_eq!(beyond & !0x7800, 0x1_0080, "{beyond:#x}");
     a_full_queue_says_so(&mut drive);
     bytes_arrive_where_they_should(&mut drive, Path::new(block));
+    let settings = serde_json::to_string(&drive.identity().settings).unwrap();
     drop(drive);
     a_read_only_drive_refuses_to_write(&mut opened(Access::ReadOnly), Path::new(block));
-    println!("{uri} conforms");
+    println!("{uri} conforms: {settings}");
 }
 
 /// The bodies that look at the bytes of a real path do so through a file or device; here the medium is in the test's own memory.
