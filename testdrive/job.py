@@ -53,7 +53,9 @@ class PreparePhase(_GeneratedPhase):
     """Bring the drive into a defined state."""
 
     kind: Literal["prepare"]
-    method: Literal["purge", "sequential", "random"] = "sequential"
+    method: Literal["purge", "sequential", "random", "format"] = "sequential"
+    how: Literal["trim", "format", "sanitize"] | None = None
+    logical_block_bytes: PositiveInt | None = None
     block_bytes: PositiveInt | None = None
     fills: PositiveFloat | None = None
 
@@ -183,6 +185,8 @@ class DriveRequest(_Part):
     uri: str
     erase: str | None = None
     erase_signatures: bool = False
+    volatile_write_cache: bool | None = None
+    power_state: NonNegativeInt | None = None
 
 
 class Job(_Part):

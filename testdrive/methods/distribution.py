@@ -147,7 +147,7 @@ def _figures(mine: Sequence[Measured], scales: _Scales) -> list[Figure]:
         figure(
             "ios",
             "IO-weighted percentile",
-            "A level stretch is a shelf: the share of I/Os above it waits as long as the shelf is wide.",
+            "A level stretch is a shelf: the I/Os above it take at least as long as where it ends.",
             nines("I/Os"),
             lambda one: _curve_series(one, weighted=False, nines=True),
         ),

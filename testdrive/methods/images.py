@@ -7,13 +7,15 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import EngFormatter, FuncFormatter
+from matplotlib.ticker import EngFormatter, FuncFormatter, LogLocator, NullFormatter
 
 from testdrive.methods.drawing import Axis, Figure, Series
 from testdrive.report import palette
 from testdrive.report.figures import DPI, new_figure, plain
 
 PANEL_INCHES = 3.2
+#: So many points at most are drawn larger.
+_FEW_POINTS = 100
 
 
 def write_images(figures: Sequence[Figure], directory: Path) -> list[Path]:
@@ -76,7 +78,8 @@ def _draw_series(panel: Axes, series: Series, order: int, many: int) -> None:
     x, y = series.x, series.y
     name, colour = plain(series.name), series.ink.light
     if series.style == "points":
-        panel.plot(x, y, ".", color=colour, markersize=3, label=name, markeredgewidth=0)
+        size = 3 if len(x) > _FEW_POINTS else 6
+        panel.plot(x, y, ".", color=colour, markersize=size, label=name, markeredgewidth=0)
     elif series.style == "bars":
         width = 0.8 / many
         panel.bar(x + (order - (many - 1) / 2) * width, y, width * 0.92, color=colour, label=name)
@@ -102,6 +105,10 @@ def _dress(panel: Axes, axis: Axis, *, vertical: bool) -> None:
     ticks = panel.yaxis if vertical else panel.xaxis
     if axis.scale == "log":
         (panel.set_yscale if vertical else panel.set_xscale)("log")
+        if axis.low and axis.high and axis.high / axis.low < 100:
+            # Less than two decades may hold a single power of ten, from which nothing can be read.
+            ticks.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            ticks.set_minor_formatter(NullFormatter())
     (panel.set_ylim if vertical else panel.set_xlim)(*axis.range)
     ticks.set_label_text(axis.title)
     if axis.ink is not None:

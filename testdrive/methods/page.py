@@ -121,8 +121,15 @@ def _body(title: str, subjects: Sequence[Subject], found: Sequence[tuple[Method,
 def _drives(subjects: Sequence[Subject]) -> Markup:
     marked = []
     for one in subjects:
-        marked.append(html.join(one.name, " " if one.modelled else None, badge(one)))
+        marked.append(html.join(one.name, " " if one.modelled else None, badge(one), f" ({_identity(one)})"))
     return html.join("On ", html.join(*marked, separator=", "), ".")
+
+
+def _identity(one: Subject) -> str:
+    """What drive it is, since a recording may have any name: its model, firmware and capacity."""
+    firmware = f"firmware {one.drive.firmware}" if one.drive.firmware else None
+    capacity = units.capacity(one.drive.capacity_bytes) if one.drive.capacity_bytes else None
+    return ", ".join(part for part in (one.identity, firmware, capacity) if part)
 
 
 def _sections(method: Method, findings: Findings) -> list[tuple[str, str, Markup]]:

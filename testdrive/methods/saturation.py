@@ -260,24 +260,33 @@ def _notes(runs: Sequence[Run], everything: Sequence[_Writes]) -> list[str]:
             asked = data == "incompressible" or run.parameter("zeroes", "yes") == "yes"
             if asked and run.phase(name) is None:
                 notes.append(f"{run.subject.label} ended before {data} data was written.")
+    said: dict[str, list[str]] = {}
     for writes in everything:
-        whole, total = writes.seconds.whole, _fills_by(writes, writes.seconds.whole)
-        if whole < writes.planned_s:
-            planned = units.duration(writes.planned_s * SECOND_NS)
-            notes.append(f"{writes.name}: ended after {units.duration(whole * SECOND_NS)} of {planned}.")
-        span_share = float((writes.phase.settings or {}).get("span_share") or 1.0)
-        if span_share < 1:
-            notes.append(
-                f"{writes.name}: only {units.percent(span_share)} of the drive was used, so that most of it"
-                " was spare area; drive fills are of the whole drive."
-            )
-        if total is not None and total < 1:
-            notes.append(
-                f"{writes.name}: only {units.number(total)} of the drive was written; a cliff would come"
-                " after one drive fill at the earliest, unless a cache is used up before. Give it more"
-                " time."
-            )
-    return notes
+        for sentence in _sentences(writes):
+            said.setdefault(sentence, []).append(writes.name)
+    # What holds for several of them is said once.
+    return [*notes, *(f"{'; '.join(names)}: {sentence}" for sentence, names in said.items())]
+
+
+def _sentences(writes: _Writes) -> list[str]:
+    """What a reader must know of one run, without its name."""
+    said = []
+    whole, total = writes.seconds.whole, _fills_by(writes, writes.seconds.whole)
+    if whole < writes.planned_s:
+        planned = units.duration(writes.planned_s * SECOND_NS)
+        said.append(f"ended after {units.duration(whole * SECOND_NS)} of {planned}.")
+    span_share = float((writes.phase.settings or {}).get("span_share") or 1.0)
+    if span_share < 1:
+        said.append(
+            f"only {units.percent(span_share)} of the drive was used, so that most of it was spare area;"
+            " drive fills are of the whole drive."
+        )
+    if total is not None and total < 1:
+        said.append(
+            f"only {units.number(total)} of the drive was written; a cliff would come after one drive fill at"
+            " the earliest, unless a cache is used up before. Give it more time."
+        )
+    return said
 
 
 METHOD = Method(

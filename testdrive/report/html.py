@@ -18,6 +18,8 @@ class Markup(str):
 
 
 Node = str | Markup | None
+#: A value of more characters would be a column of its own height beside short ones.
+LONG_FACT = 120
 
 
 def escape(text: object) -> Markup:
@@ -81,9 +83,19 @@ def table(head: Iterable[Node], rows: Iterable[Iterable[Node]], *, caption: str,
 
 
 def facts(pairs: Iterable[tuple[str, Node]]) -> Markup:
-    """Return a list of terms and their values."""
+    """Return a list of terms and their values, several in a row, and a long value across the whole width."""
     return tag(
-        "dl", *(tag("div", tag("dt", term), tag("dd", value)) for term, value in pairs), class_="facts"
+        "dl",
+        *(
+            tag(
+                "div",
+                tag("dt", term),
+                tag("dd", value),
+                class_="wide" if len(value or "") > LONG_FACT else None,
+            )
+            for term, value in pairs
+        ),
+        class_="facts",
     )
 
 

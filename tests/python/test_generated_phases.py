@@ -85,6 +85,9 @@ PREPARE: dict[str, Any] = {
     "data": "incompressible",
     "measured": False,
 }
+#: What the drive does as a whole: keys that only an NVMe drive takes.
+PURGE: dict[str, Any] = {"method": "purge", "how": "sanitize"}
+FORMAT: dict[str, Any] = {"method": "format", "logical_block_bytes": 4096}
 
 
 @pytest.fixture(autouse=True)
@@ -107,7 +110,7 @@ def quiet() -> LineDisplay:
 
 
 def test_every_key_is_tried_here_and_documented() -> None:
-    tried = {"kind"} | CLOSED.keys() | OPEN.keys() | PREPARE.keys()
+    tried = {"kind"} | CLOSED.keys() | OPEN.keys() | PREPARE.keys() | PURGE.keys() | FORMAT.keys()
     fields = {**SyntheticPhase.model_fields, **PreparePhase.model_fields}
     # What is excluded is for the control plane alone, and no key of the job.
     assert tried == {name for name, field in fields.items() if not field.exclude}
@@ -116,6 +119,33 @@ def test_every_key_is_tried_here_and_documented() -> None:
     tried |= ROUNDS.keys()
     text = DOCUMENT.read_text()
     assert [key for key in tried if f"`{key}`" not in text] == []
+
+
+@pytest.mark.parametrize("phase", [PURGE, FORMAT])
+def test_a_path_without_admin_commands_is_told_which_has_them(phase: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"/dev/ng0n1"):
+        run_job(job(tmp_path, PreparePhase(kind="prepare", **phase)), quiet())
+
+
+@pytest.mark.parametrize(
+    ("phase", "key"),
+    [
+        ({"method": "sequential", "how": "format"}, "how"),
+        ({"method": "random", "logical_block_bytes": 4096}, "logical_block_bytes"),
+        ({"method": "format", "logical_block_bytes": 1000}, "logical_block_bytes is 1000"),
+        ({"method": "format", "span_share": 0.5}, "the span"),
+    ],
+)
+def test_what_a_format_cannot_have_is_refused(phase: dict[str, Any], key: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=key):
+        run_job(job(tmp_path, PreparePhase(kind="prepare", **phase)), quiet())
+
+
+def test_features_are_set_only_where_they_can_be(tmp_path: Path) -> None:
+    asked = job(tmp_path, SyntheticPhase(kind="synthetic", ios=1))
+    asked.drive.volatile_write_cache, asked.drive.power_state = False, 1
+    with pytest.raises(UsageError, match="volatile_write_cache and power_state cannot be set"):
+        run_job(asked, quiet())
 
 
 def test_the_engine_takes_every_key(tmp_path: Path) -> None:

@@ -41,6 +41,8 @@ class Guest:
     kernel_arguments: str = ""
     iommu: bool = False
     traces: Sequence[str] = ()
+    #: Of a disk by name: what fails of it, as QEMU's blkdebug has it in its configuration files.
+    faults: Mapping[str, str] = field(default_factory=dict)
 
 
 def nvme(*sizes: str, **properties: str) -> Guest:
@@ -117,10 +119,15 @@ def _command(
         command += ["-trace", event]
     for name, size in guest.disks.items():
         image = folder / f"{name}.img"
-        with image.open("wb") as file:
-            file.truncate(_bytes(size))
+        with image.open("wb") as made:
+            made.truncate(_bytes(size))
+        file = str(image)
+        if name in guest.faults:
+            faults = folder / f"{name}.faults"
+            faults.write_text(guest.faults[name])
+            file = f"blkdebug:{faults}:{image}"
         options = "if=none,format=raw,cache=unsafe,discard=unmap,detect-zeroes=off"
-        command += ["-drive", f"file={image},id={name},{options}"]
+        command += ["-drive", f"file={file},id={name},{options}"]
     for device in guest.devices:
         command += ["-device", device]
     return command

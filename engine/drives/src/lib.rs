@@ -48,7 +48,9 @@ pub use identity::identify;
 pub use listing::{list_drives, list_with_roots, DriveListing};
 pub use made_file::MadeFile;
 pub use null::NullDrive;
-pub use passthru::{CharacterAdmin, PassthruDevice, PassthruDrive, PassthruOptions};
+pub use passthru::{
+    CharacterAdmin, EraseError, FeatureChoice, FeaturesSet, PassthruDevice, PassthruDrive, PassthruOptions,
+};
 pub use pci_target::{give_back, GivenBack, PciQueues, PciTarget};
 pub use refusal::{Reason, Refusal};
 pub use sim::SimDrive;

@@ -11,7 +11,7 @@ use crate::sim_state::check_state_path;
 use crate::sysfs::SystemRoots;
 use crate::uri::{DriveKind, DriveUri, IoEngine};
 use crate::uring::UringDrive;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
@@ -130,6 +130,22 @@ impl Target {
         match self {
             Target::Sim(drive) => crate::Drive::counters(&**drive),
             Target::Null(_) | Target::Passthru(_) | Target::Pci(_) | Target::Device { .. } => None,
+        }
+    }
+
+    /// What an NVMe drive says of itself, with its health now, where the path can ask.
+    pub fn account(&self) -> Option<Map<String, Value>> {
+        match self {
+            Target::Passthru(device) => Some(device.account()),
+            Target::Pci(_) | Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
+        }
+    }
+
+    /// What an NVMe drive says of its health now, where the path can ask.
+    pub fn health(&self) -> Option<Map<String, Value>> {
+        match self {
+            Target::Passthru(device) => Some(device.health()),
+            Target::Pci(_) | Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
         }
     }
 

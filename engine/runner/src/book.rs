@@ -8,7 +8,9 @@ use crate::plan::{measured_counts, PhasePlan};
 use crate::resume::COMPLETE;
 use serde_json::{json, Map, Value};
 use testdrive_core::{Histogram, OpcodeCounts};
-use testdrive_recording::{DriveEvents, Manifest, Phase, PhaseCounters, PhaseKind, RecordingError};
+use testdrive_recording::{
+    DriveEvents, DriveIdentity, Manifest, Phase, PhaseCounters, PhaseKind, RecordingError,
+};
 
 /// What all phases came to.
 #[derive(Default)]
@@ -51,6 +53,17 @@ impl<'a> Book<'a> {
             true => self.manifest.write(&self.job.output),
             false => Ok(()),
         }
+    }
+
+    /// Notes what the drive is from now on, beside what its queues did so far.
+    pub fn note_drive(&mut self, identity: &DriveIdentity) {
+        let mut identity = identity.clone();
+        if let Some(before) = self.manifest.drive.take() {
+            let mut settings = before.settings;
+            settings.append(&mut identity.settings);
+            identity.settings = settings;
+        }
+        self.manifest.drive = Some(identity);
     }
 
     /// Notes that a phase has begun, in which round of which group where it belongs to one.

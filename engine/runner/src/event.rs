@@ -143,7 +143,7 @@ impl PhaseName {
 }
 
 /// Figures of a phase so far; latencies and rates are of the last interval.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct Progress {
     /// Index of the phase.
     pub phase: u16,

@@ -1,5 +1,6 @@
 //! What a job needs before it can run: its recordings, its drive, and that the one fits the other.
 
+use crate::administer::Administration;
 use crate::arrivals::ArrivalFeeder;
 use crate::error::RunError;
 use crate::feeder::check_source;
@@ -9,8 +10,8 @@ use crate::placement::check_cpus;
 use crate::plan::lba_map;
 use crate::workload::Workload;
 use testdrive_core::{Command, IoRecord, LbaMode, Opcode, Placement};
-use testdrive_drives::{Access, Consent, Target};
-use testdrive_recording::{OrderBy, Recording};
+use testdrive_drives::{Access, Consent, FeaturesSet, Target};
+use testdrive_recording::{DriveIdentity, OrderBy, Recording};
 
 /// Opens the recordings that the job replays, one for each replay phase (those of a group once), and looks whether the host has the CPUs that it names.
 ///
@@ -56,23 +57,70 @@ pub fn modifies(phase: &PhaseJob, source: Option<&Recording>) -> bool {
 /// # Errors
 /// When the guard refuses, or the system does.
 pub fn open_target(job: &Job, steps: &[Step], sources: &[Option<Recording>]) -> Result<Target, RunError> {
-    let writes = steps
-        .iter()
-        .flat_map(Step::phases)
-        .zip(sources)
-        .any(|(phase, source)| modifies(phase, source.as_ref()));
-    let access = if writes { Access::Write } else { Access::ReadOnly };
+    let phases = || steps.iter().flat_map(Step::phases);
+    let writes = phases().zip(sources).any(|(phase, source)| modifies(phase, source.as_ref()));
+    let whole = phases().filter_map(Administration::of).map(Administration::access);
+    // A sanitize is of more than a format can be.
+    let access = match whole.max_by_key(|access| *access == Access::Sanitize) {
+        Some(access) => access,
+        None if writes || !job.drive.features().is_empty() => Access::Write,
+        None => Access::ReadOnly,
+    };
     let consent = Consent { erase: job.drive.erase.clone(), erase_signatures: job.drive.erase_signatures };
     // Mostly the recording's directory does not exist yet; its disk is that of the nearest ancestor that does.
     Ok(Target::open(&job.drive.uri, access, &consent, Some(&job.output))?)
+}
+
+/// What the drive is when each phase begins: a format changes the size of its blocks. Every phase is looked at on the drive as it will be.
+///
+/// # Errors
+/// When one does not fit, or cannot be done: a usage error that says what to do.
+pub fn check_all_fit(
+    steps: &[Step],
+    sources: &[Option<Recording>],
+    target: &Target,
+) -> Result<Vec<DriveIdentity>, RunError> {
+    let mut identity = target.identity().clone();
+    let mut identities = Vec::new();
+    for (phase, source) in steps.iter().flat_map(Step::phases).zip(sources) {
+        check_fit(phase, source.as_ref(), target, &identity)?;
+        identities.push(identity.clone());
+        if let Some(what) = Administration::of(phase) {
+            identity =
+                what.identity_after(target, &identity).map_err(|error| error.in_phase(phase.name()))?;
+        }
+    }
+    Ok(identities)
+}
+
+/// Sets the drive's features as the job asks, until what is returned is dropped.
+///
+/// # Errors
+/// When the drive or its path does not have them.
+pub fn set_features(job: &Job, target: &Target) -> Result<Option<FeaturesSet>, RunError> {
+    let choice = job.drive.features();
+    match target {
+        _ if choice.is_empty() => Ok(None),
+        Target::Passthru(device) => {
+            FeaturesSet::set(device, choice).map(Some).map_err(|error| RunError::usage(error.to_string()))
+        }
+        other => Err(RunError::usage(format!(
+            "volatile_write_cache and power_state cannot be set on {}: give the drive's NVMe character device, such as /dev/ng0n1",
+            other.identity().uri
+        ))),
+    }
 }
 
 /// Refuses a drive on which nothing of the phase fits.
 ///
 /// # Errors
 /// A usage error that says what to do.
-pub fn check_fit(phase: &PhaseJob, source: Option<&Recording>, target: &Target) -> Result<(), RunError> {
-    let identity = target.identity();
+pub fn check_fit(
+    phase: &PhaseJob,
+    source: Option<&Recording>,
+    target: &Target,
+    identity: &DriveIdentity,
+) -> Result<(), RunError> {
     let (capacity_bytes, block_bytes) = (identity.capacity_bytes, identity.logical_block_bytes);
     let too_small =
         |what: String| Err(RunError::usage(format!("{} has {capacity_bytes} bytes, {what}", identity.uri)));
@@ -92,7 +140,7 @@ pub fn check_fit(phase: &PhaseJob, source: Option<&Recording>, target: &Target) 
     if job.lba != LbaMode::Skip || recording.manifest.counts.end_max_bytes <= capacity_bytes {
         return Ok(());
     }
-    let map = lba_map(recording, job, target);
+    let map = lba_map(recording, job, identity);
     for row in recording.ordered_rows(OrderBy::Intended)? {
         let IoRecord { offset_bytes, length_bytes, opcode, flags, .. } = row?;
         let (offset_bytes, length_bytes) = (offset_bytes.max(0) as u64, length_bytes.max(0) as u64);

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::path::PathBuf;
 use testdrive_core::{LbaMode, Opcode};
+use testdrive_drives::FeatureChoice;
 
 /// The greatest job version that this engine takes.
 pub const JOB_VERSION: u64 = 1;
@@ -127,6 +128,19 @@ pub struct DriveChoice {
     /// Consent to overwrite signatures.
     #[serde(default)]
     pub erase_signatures: bool,
+    /// Whether the drive's volatile write cache is on during the run.
+    #[serde(default)]
+    pub volatile_write_cache: Option<bool>,
+    /// The drive's power state during the run.
+    #[serde(default)]
+    pub power_state: Option<u8>,
+}
+
+impl DriveChoice {
+    /// The features to be set.
+    pub fn features(&self) -> FeatureChoice {
+        FeatureChoice { volatile_write_cache: self.volatile_write_cache, power_state: self.power_state }
+    }
 }
 
 /// What a recording keeps of a run.

@@ -4,8 +4,8 @@ use crate::error::RunError;
 use crate::job::{Data, TRANSFER_MAX_BYTES};
 use crate::job_check::{check, check_depth, check_duration, TIME_MAX_NS};
 use crate::job_generated::{
-    ArrivalsJob, BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, SteadyStateJob, SyntheticJob,
-    SHARE_TOLERANCE,
+    ArrivalsJob, BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, PurgeHow, SteadyStateJob,
+    SyntheticJob, SHARE_TOLERANCE,
 };
 use crate::placement::CPU_MAX;
 
@@ -29,6 +29,22 @@ pub fn check_prepare(job: &PrepareJob) -> Result<(), RunError> {
     check_fills("fills", job.fills)?;
     let purge = job.method == PrepareMethod::Purge;
     check(!purge || job.fills == 1.0, "fills", job.fills, "1 with method 'purge': trimming once is enough")?;
+    let format = job.method == PrepareMethod::Format;
+    let by_trim = job.how == PurgeHow::Trim;
+    check(purge || by_trim, "how", "given", "method 'purge' with it, or leave it out")?;
+    let block_bytes = job.logical_block_bytes;
+    let block_valid =
+        block_bytes.is_none_or(|bytes| bytes.is_power_of_two() && (512..=65_536).contains(&bytes));
+    check(block_valid, "logical_block_bytes", block_bytes.unwrap_or(0), "a power of two from 512 to 65536")?;
+    check(
+        format || block_bytes.is_none(),
+        "logical_block_bytes",
+        block_bytes.unwrap_or(0),
+        "method 'format' with it, or leave it out",
+    )?;
+    let whole = job.offset_bytes == 0 && job.span_bytes.is_none() && job.span_share.is_none();
+    let wanted = "no offset_bytes, span_bytes or span_share: a format or a sanitize is of all";
+    check(whole || by_trim && !format, "the span", "a part of the drive", wanted)?;
     check_span(job.offset_bytes, job.span_bytes, job.span_share)?;
     let whole_blocks = job.span_bytes.is_none_or(|span| purge || span >= job.block_bytes());
     check(whole_blocks, "span_bytes", job.span_bytes.unwrap_or(0), "at least block_bytes")

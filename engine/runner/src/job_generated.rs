@@ -9,12 +9,33 @@ use std::path::PathBuf;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PrepareMethod {
-    /// Every byte is trimmed once, in order; nothing is done where the drive takes no trims.
+    /// Nothing that was written is left: by trimming every byte once, in order, or by the drive as a whole.
     Purge,
     /// Every byte is written, in order.
     Sequential,
     /// Blocks anywhere are written.
     Random,
+    /// The drive is formatted, with blocks of another size where that is asked for.
+    Format,
+}
+
+/// How a purge is done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PurgeHow {
+    /// Every byte is trimmed; nothing is done where the drive takes no trims.
+    #[default]
+    Trim,
+    /// By NVMe format, with its user data erase.
+    Format,
+    /// By NVMe sanitize, of the whole drive.
+    Sanitize,
+}
+
+impl PurgeHow {
+    fn is_trim(&self) -> bool {
+        *self == PurgeHow::Trim
+    }
 }
 
 /// A `prepare` phase.
@@ -26,6 +47,12 @@ pub struct PrepareJob {
     pub name: Option<String>,
     /// How.
     pub method: PrepareMethod,
+    /// How, of a purge.
+    #[serde(default, skip_serializing_if = "PurgeHow::is_trim")]
+    pub how: PurgeHow,
+    /// The size of a format's blocks; the present one by default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logical_block_bytes: Option<u64>,
     /// Length of each I/O; the method's own by default.
     #[serde(default)]
     pub block_bytes: Option<u64>,
@@ -62,7 +89,7 @@ impl PrepareJob {
     /// Length of each I/O.
     pub fn block_bytes(&self) -> u64 {
         self.block_bytes.unwrap_or(match self.method {
-            PrepareMethod::Purge => 64 << 20,
+            PrepareMethod::Purge | PrepareMethod::Format => 64 << 20,
             PrepareMethod::Sequential => 128 << 10,
             PrepareMethod::Random => 4 << 10,
         })

@@ -8,6 +8,7 @@
 //! | recorder | writes rows, keeps the figures for the progress (`recorder`) |
 
 mod accounting;
+mod administer;
 mod arrivals;
 mod book;
 mod completed;

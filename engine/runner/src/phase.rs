@@ -1,6 +1,7 @@
 //! One phase: its submitters, their source, and what came of them.
 
 use crate::accounting::{Accounting, Depth};
+use crate::administer::{administer, Administration};
 use crate::arrivals::ArrivalFeeder;
 use crate::error::RunError;
 use crate::event::{Event, PhaseName, RoundPosition};
@@ -18,6 +19,7 @@ use crate::stop::Stop;
 use crate::submission::{Primed, Submission, Submitted};
 use crate::warnings;
 use crate::watch::Watch;
+use crate::workload::Workload;
 use rtrb::Producer;
 use serde_json::{Map, Value};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,6 +54,7 @@ pub struct PhaseContext<'a> {
 }
 
 /// What a phase did.
+#[derive(Default)]
 pub struct PhaseOutcome {
     /// When it began.
     pub start_ns: i64,
@@ -93,6 +96,11 @@ pub fn run_phase(
     context: &PhaseContext<'_>,
     tell: &mut dyn FnMut(Event),
 ) -> Result<PhaseOutcome, RunError> {
+    // A format may have left less than was expected when the job was looked at.
+    Workload::of(plan.job, target.identity()).map_err(|error| error.in_phase(plan.job.name()))?;
+    if let Some(what) = Administration::of(plan.job) {
+        return administer(plan.job, what, target, context, tell);
+    }
     match (plan.job, plan.recording) {
         (PhaseJob::Prepare(_) | PhaseJob::Synthetic(_), _) => {
             generate(plan, target, producers, context, tell)
@@ -101,7 +109,7 @@ pub fn run_phase(
             let feeder = Feeder {
                 recording,
                 job,
-                map: lba_map(recording, job, target),
+                map: lba_map(recording, job, target.identity()),
                 unsupported: target.unsupported(),
                 transfer_max_bytes: plan.io_bytes_max(target.identity()),
             };

@@ -1,8 +1,9 @@
 //! What a phase of the job comes to on a given target: submitters, depth, pacing, sizes, and how much there is to do.
 
+use crate::administer::Administration;
 use crate::event::{PhaseName, PlannedPhase, RoundPosition};
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
-use crate::job_generated::{PrepareMethod, SteadyStateJob};
+use crate::job_generated::{PrepareMethod, PurgeHow, SteadyStateJob};
 use crate::orders::Pacing;
 use crate::throttle::Limits;
 use crate::workload::Workload;
@@ -104,7 +105,7 @@ impl PhasePlan<'_> {
 
     /// Whether the phase is to trim everything.
     pub fn is_purge(&self) -> bool {
-        matches!(self.job, PhaseJob::Prepare(job) if job.method == PrepareMethod::Purge)
+        matches!(self.job, PhaseJob::Prepare(job) if job.method == PrepareMethod::Purge && job.how == PurgeHow::Trim)
     }
 
     /// The steady state that ends the phase.
@@ -118,6 +119,9 @@ impl PhasePlan<'_> {
     /// The longest transfer.
     pub fn io_bytes_max(&self, drive: &DriveIdentity) -> u64 {
         let block_bytes = drive.logical_block_bytes;
+        if Administration::of(self.job).is_some() {
+            return block_bytes;
+        }
         match (self.job, self.recording) {
             (PhaseJob::Prepare(_) | PhaseJob::Synthetic(_), _) => {
                 self.workload(drive).map_or(block_bytes, |workload| workload.transfer_bytes_max())
@@ -137,6 +141,9 @@ impl PhasePlan<'_> {
 
     /// I/Os to come, where they are known.
     pub fn planned_ios(&self, drive: &DriveIdentity) -> Option<u64> {
+        if Administration::of(self.job).is_some() {
+            return Some(0);
+        }
         match (self.job, self.recording) {
             (PhaseJob::Prepare(_) | PhaseJob::Synthetic(_), _) => self.workload(drive)?.planned_ios(),
             (PhaseJob::Replay(job), Some(recording)) if job.duration_ns.is_none() => {
@@ -225,13 +232,12 @@ pub fn write_data(data: Data) -> WriteData {
 }
 
 /// Places the source's I/Os on the target.
-pub fn lba_map(recording: &Recording, job: &ReplayJob, target: &Target) -> LbaMap {
+pub fn lba_map(recording: &Recording, job: &ReplayJob, identity: &DriveIdentity) -> LbaMap {
     let source_bytes = match &recording.manifest.drive {
         Some(drive) if drive.capacity_bytes >= recording.manifest.counts.end_max_bytes => {
             drive.capacity_bytes
         }
         _ => recording.manifest.counts.end_max_bytes,
     };
-    let identity = target.identity();
     LbaMap::new(job.lba, source_bytes, identity.capacity_bytes, identity.logical_block_bytes)
 }

@@ -3,7 +3,7 @@
 use crate::book::Book;
 use crate::error::RunError;
 use crate::event::{Event, RoundPosition};
-use crate::inputs::{check_fit, open_sources, open_target};
+use crate::inputs::{check_all_fit, open_sources, open_target, set_features};
 use crate::job::{Job, Keep, Step};
 use crate::orders::Shared;
 use crate::phase::RowProducers;
@@ -68,18 +68,21 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     if let Some(resumption) = &resumption {
         resumption.check_drive(target.identity())?;
     }
-    for (phase, source) in steps.iter().flat_map(Step::phases).zip(sources) {
-        check_fit(phase, source.as_ref(), &target)?;
-    }
+    let identities = check_all_fit(steps, sources, &target)?;
     if let Some(path) = &job.save_state {
         target.check_state_path(path)?;
     }
     let modelled = target.identity().modelled;
     let clock = if modelled { Clock::uncalibrated() } else { Clock::start() };
+    // Until the run is over.
+    let _features = set_features(job, &target)?;
     let clock = clock.going_on_at(resumption.as_ref().map_or(0, |resumption| resumption.origin_ns));
     let mut manifest = Manifest::new(RecordingKind::Run, if modelled { "virtual" } else { clock.source() });
     manifest.drive = Some(target.identity().clone());
     manifest.source = source_of(sources);
+    if let Some(account) = target.account() {
+        manifest.other.insert("nvme".into(), Value::Object(account));
+    }
     manifest.plan = job.plan.clone();
     manifest.kept = (job.keep == Keep::Slowest).then(Kept::default);
     manifest.warnings = warnings::before(&manifest, &target);
@@ -111,8 +114,9 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     target.keep_file();
     let output = job.output.display().to_string();
     let positions = steps.iter().flat_map(positions_of);
-    let announced = |(plan, position): (&PhasePlan<'_>, _)| plan.announced(target.identity(), position);
-    let phases = plans.iter().zip(positions).map(announced).collect();
+    let announced =
+        |((plan, identity), position): ((&PhasePlan<'_>, &_), _)| plan.announced(identity, position);
+    let phases = plans.iter().zip(&identities).zip(positions).map(announced).collect();
     tell(Event::Started { output, drive: target.identity().clone(), phases, phases_before });
     let mut shared = Shared::default();
     if let Some(writer) = &writer {
@@ -198,6 +202,11 @@ fn close(
     let warnings = warnings::after(&book.totals, surroundings.job, status, target.identity().modelled);
     warnings.iter().for_each(|warning| tell(Event::Warning(warning.clone())));
     book.manifest.warnings.extend(warnings);
+    if let (Some(Value::Object(account)), Some(health)) =
+        (book.manifest.other.get_mut("nvme"), target.health())
+    {
+        account.insert("after".into(), Value::Object(health));
+    }
     let accounting = book.manifest.phases.iter().map(|phase| phase.accounting.clone()).collect();
     let issued = book.totals.issued.total();
     let errors = surroundings.shared.errors.load(Ordering::Relaxed);
@@ -209,10 +218,10 @@ fn close(
         ..Counts::default()
     };
     if let Some((mut writer, error)) = recorded {
-        let Manifest { drive, phases, warnings, drive_events, telemetry, .. } = book.manifest;
+        let Manifest { drive, phases, warnings, drive_events, telemetry, other, .. } = book.manifest;
         let manifest = writer.manifest_mut();
         (manifest.drive, manifest.phases, manifest.warnings) = (drive, phases, warnings);
-        (manifest.drive_events, manifest.telemetry) = (drive_events, telemetry);
+        (manifest.drive_events, manifest.telemetry, manifest.other) = (drive_events, telemetry, other);
         counts = writer.finish(status, reason.clone())?.counts;
         if let Some(error) = error {
             return Err(error.into());

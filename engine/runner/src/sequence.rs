@@ -1,5 +1,6 @@
 //! The phases of a job one after the other, and those of a group in rounds.
 
+use crate::administer::Administration;
 use crate::book::{Book, DriveAccount};
 use crate::error::RunError;
 use crate::event::{Event, RoundPosition};
@@ -115,6 +116,9 @@ impl Sequence<'_, '_> {
         let events = self.target.take_events();
         let counters =
             before.zip(self.target.counters()).map(|(before, after)| PhaseCounters { before, after });
+        if Administration::of(plan.job).is_some() {
+            self.book.note_drive(self.target.identity());
+        }
         let account = DriveAccount { counters, events };
         let stopped = self.stopped();
         self.book.end(plan, outcome, account, stopped)?;

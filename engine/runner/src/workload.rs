@@ -1,5 +1,6 @@
 //! What a phase's generators are to do on a given drive: the job's shares and sizes become bytes and I/Os.
 
+use crate::administer::Administration;
 use crate::error::RunError;
 use crate::job::PhaseJob;
 use crate::job_generated::{
@@ -60,13 +61,14 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// What a phase generates on a drive; `None` for a replay.
+    /// What a phase generates on a drive; `None` for a replay, and for what the drive does as a whole.
     ///
     /// # Errors
     /// A usage error where the phase does not fit the drive.
     pub fn of(phase: &PhaseJob, drive: &DriveIdentity) -> Result<Option<Workload>, RunError> {
         let workload = match phase {
             PhaseJob::Replay(_) => return Ok(None),
+            _ if Administration::of(phase).is_some() => return Ok(None),
             PhaseJob::Prepare(job) => Workload::of_prepare(job, drive)?,
             PhaseJob::Synthetic(job) => Workload::of_synthetic(job, drive)?,
         };

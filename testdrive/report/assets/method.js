@@ -5,7 +5,9 @@ const DASHES = { solid: "solid", dash: "dash", dot: "dot", dashdot: "dashdot", l
 function methodAxis(spec, narrow) {
   const axis = baseAxis(narrow ? spec.title.replace(/ \(log\)$/, "") : spec.title);
   if (spec.scale === "log") {
-    Object.assign(axis, { type: "log", dtick: 1, minor: { ticks: "outside", ticklen: 2, tickcolor: colour("rule") } });
+    // Less than two decades may hold a single power of ten, from which nothing can be read.
+    const decades = spec.low > 0 && spec.high > 0 ? Math.log10(spec.high / spec.low) : Infinity;
+    Object.assign(axis, { type: "log", dtick: decades < 2 ? "D2" : 1, minor: { ticks: "outside", ticklen: 2, tickcolor: colour("rule") } });
   }
   // Its marks are long, and the title must not lie over them.
   if (spec.scale === "nines") axis.automargin = true;
@@ -54,7 +56,7 @@ function methodTraces(spec, series, shown) {
   if (vertical.scale === "nines") trace.customdata = Array.from(series.y, percentAt);
   shown.add(series.name);
   if (series.style === "bars") return [{ ...trace, type: "bar", marker: { color: ink } }];
-  if (series.style === "points") return [{ ...trace, type: series.x.length > 4000 ? "scattergl" : "scatter", mode: "markers", marker: { color: ink, size: 4 } }];
+  if (series.style === "points") return [{ ...trace, type: series.x.length > 4000 ? "scattergl" : "scatter", mode: "markers", cliponaxis: false, marker: { color: ink, size: series.x.length > 100 ? 4 : 7 } }];
   const line = {
     ...trace, type: "scatter", mode: series.style === "line" && series.x.length <= 32 ? "lines+markers" : "lines",
     line: { color: ink, width: 1.6, dash: DASHES[series.ink.dash], shape: series.style === "steps" ? "hv" : "linear" }, marker: { color: ink, size: 6 },
@@ -91,8 +93,6 @@ function methodFigure(data, element) {
   }));
   roomForLegend(element, spec.series.map((series) => series.name), layout);
   layout.barmode = "group";
-  // Points are drawn too small for a legend.
-  if (spec.series.every((series) => series.style === "points")) layout.legend.itemsizing = "constant";
   layout.showlegend = true;
   // Points are drawn too small for a legend.
   layout.legend.itemsizing = "constant";

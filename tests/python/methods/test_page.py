@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import builders
+import numpy as np
+import pytest
 from built_runs import BuiltPhase, built_run
 
+from testdrive.methods import write_method_page
+from testdrive.methods.drawing import Axis, Figure, Series
+from testdrive.methods.images import draw
 from testdrive.methods.runs import Run
+from testdrive.report import html, palette
 from testdrive.report.conditions import warnings_box
 
 
@@ -17,3 +26,31 @@ def test_a_short_run_says_above_its_figures_that_it_says_nothing_about_the_drive
     assert box is not None
     assert "says nothing about the drive. Run it without --short." in box
     assert warnings_box([run().subject]) is None
+
+
+def test_a_long_fact_has_the_width_of_the_page_and_a_short_one_has_not() -> None:
+    made = html.facts(
+        [("Model", "m" * html.LONG_FACT), ("Settings", "s" * (html.LONG_FACT + 1)), ("None", None)]
+    )
+    assert made.count("<div>") == 2
+    assert made.count('<div class="wide"><dt>Settings') == 1
+
+
+@pytest.mark.parametrize(("low", "high"), [(4e-5, 3e-4), (1e-6, 1.0)])
+def test_a_logarithmic_axis_has_numbers_to_read_it_by_however_short_it_is(low: float, high: float) -> None:
+    values = np.array([low, high])
+    axis = Axis("service time (log)", scale="log", low=low, high=high, si_unit="s")
+    series = Series("d", palette.drive(0), np.array([0.0, 1.0]), values)
+    canvas = draw(Figure("k", "t", "c", Axis("time (s)"), (axis,), [series]))
+    canvas.canvas.draw()
+    shown = [tick for tick in canvas.axes[0].yaxis.get_major_ticks() if low <= tick.get_loc() <= high]
+    assert len([tick for tick in shown if tick.label1.get_text()]) >= 3
+
+
+def test_the_page_says_which_drive_is_behind_the_name_of_a_recording(tmp_path: Path) -> None:
+    drive = {"uri": "/dev/nvme1n1", "model": "Fast <1>", "firmware": "F2", "capacity_bytes": 10**12}
+    columns = {"latency_ns": np.full(100, 1000), "length_bytes": np.full(100, 4096), "opcode": np.ones(100)}
+    plan = {"name": "stability", "title": "Stability", "question": "How?", "figures": ["stability"]}
+    builders.write_recording(tmp_path / "a.rec", columns, kind="run", drive=drive, plan=plan)
+    page = write_method_page([tmp_path / "a.rec"], tmp_path / "index.html").read_text()
+    assert "On a (Fast &lt;1&gt;, firmware F2, 1.00 TB)." in page

@@ -96,6 +96,14 @@ def test_a_drive_of_which_a_part_was_used_is_named_above_the_figures() -> None:
     assert note.startswith("d, incompressible: only 25.0 % of the drive was used")
 
 
+def test_what_holds_for_several_runs_is_said_once() -> None:
+    first, second = (
+        built_run([writes("writes", [100] * 50)], name=name, parameters={"zeroes": "no"}) for name in "de"
+    )
+    (note,) = look(first, second).notes
+    assert note.startswith("d, incompressible; e, incompressible: only 0.500 of the drive was written")
+
+
 def test_a_run_that_ended_early_is_shown_as_far_as_it_got() -> None:
     cut = built_run([writes("writes-zeroes", [100] * 120, planned_s=400)])
     findings = look(cut)

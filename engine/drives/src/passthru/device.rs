@@ -5,6 +5,7 @@ use super::limits::CommandLimits;
 use crate::device::Device;
 use crate::guard::Access;
 use crate::nvme_admin::NvmeAdmin;
+use crate::sysfs::BlockDevice;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -36,6 +37,7 @@ pub struct PassthruDevice {
     /// What the user chose.
     pub options: PassthruOptions,
     pub(super) character: Arc<File>,
+    pub(super) disk: BlockDevice,
     pub(super) nsid: u32,
     pub(super) block_size: BlockSize,
     pub(super) limits: CommandLimits,

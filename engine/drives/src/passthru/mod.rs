@@ -5,6 +5,8 @@
 
 mod device;
 mod drive;
+mod erase;
+mod features;
 mod ioctl;
 mod limits;
 mod open;
@@ -17,5 +19,7 @@ type WideRing = io_uring::IoUring<io_uring::squeue::Entry128, io_uring::cqueue::
 
 pub use device::{PassthruDevice, PassthruOptions};
 pub use drive::PassthruDrive;
+pub use erase::EraseError;
+pub use features::{FeatureChoice, FeaturesSet};
 pub use ioctl::CharacterAdmin;
 pub(crate) use open::open;

@@ -84,6 +84,7 @@ pub(crate) fn open(
         access: request.access,
         options,
         character,
+        disk: disk.clone(),
         nsid,
         block_size: BlockSize::new(512).expect("512 is a block"),
         limits: CommandLimits::none(),

@@ -1,0 +1,178 @@
+//! Format and sanitize of a namespace that was opened for them, and what the drive is afterwards.
+
+use super::device::PassthruDevice;
+use super::open::Unfit;
+use crate::guard::Access;
+use crate::ioctl::geometry;
+use crate::nvme_admin::AdminError;
+use std::time::{Duration, Instant};
+use testdrive_nvme::{FormatNvm, LbaFormat, SanitizeAction, SanitizeLog, SecureErase};
+use testdrive_recording::DriveIdentity;
+
+/// How long the kernel may take to see a new block size.
+const NOTICE_LIMIT: Duration = Duration::from_secs(30);
+
+/// Why a drive was not erased.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EraseError {
+    /// It cannot do what was asked.
+    #[error("{0}")]
+    Usage(String),
+    /// It failed.
+    #[error("{0}")]
+    Drive(String),
+}
+
+impl PassthruDevice {
+    fn uri(&self) -> &str {
+        &self.block.identity.uri
+    }
+
+    fn failed(&self, what: &str, error: &AdminError) -> EraseError {
+        EraseError::Drive(format!("{} {what}: {error}", self.uri()))
+    }
+
+    /// The format with blocks of this size, or the present one.
+    ///
+    /// # Errors
+    /// When the drive cannot be formatted, or not so.
+    pub fn format_for(&self, block_bytes: Option<u64>) -> Result<LbaFormat, EraseError> {
+        let uri = self.uri();
+        if !self.controller.can_format {
+            return Err(EraseError::Usage(format!(
+                "{uri} has no format command: leave the format out, or give another drive"
+            )));
+        }
+        let wanted = block_bytes.unwrap_or_else(|| self.block_size.bytes().into());
+        let format = u32::try_from(wanted).ok().and_then(|bytes| self.namespace.format_of(bytes));
+        format.ok_or_else(|| {
+            let plain = self.namespace.formats.iter().filter(|format| format.metadata_bytes == 0);
+            let sizes: Vec<String> = plain.map(|format| format.block_bytes.to_string()).collect();
+            EraseError::Usage(format!(
+                "{uri} cannot be formatted with blocks of {wanted} bytes: it has {}",
+                sizes.join(", ")
+            ))
+        })
+    }
+
+    /// What the drive will be once it is formatted so.
+    ///
+    /// # Errors
+    /// As [`PassthruDevice::format_for`].
+    pub fn identity_after_format(&self, block_bytes: Option<u64>) -> Result<DriveIdentity, EraseError> {
+        let block_bytes = u64::from(self.format_for(block_bytes)?.block_bytes);
+        let mut identity = self.block.identity.clone();
+        identity.logical_block_bytes = block_bytes;
+        identity.physical_block_bytes = identity.physical_block_bytes.max(block_bytes);
+        identity.capacity_bytes = identity.capacity_bytes / block_bytes * block_bytes;
+        Ok(identity)
+    }
+
+    /// Formats the namespace, and waits until that is done. What the device says of itself is as before until
+    /// [`PassthruDevice::look_again`].
+    ///
+    /// # Errors
+    /// As [`PassthruDevice::format_for`], and when the drive fails.
+    pub fn format(
+        &self,
+        block_bytes: Option<u64>,
+        secure_erase: SecureErase,
+    ) -> Result<LbaFormat, EraseError> {
+        self.check_access(Access::Format)?;
+        let format = self.format_for(block_bytes)?;
+        let order = FormatNvm { nsid: self.nsid, lba_format: format.index, secure_erase };
+        self.with_admin(|admin| admin.format(order))
+            .map_err(|error| self.failed("was not formatted", &error))?;
+        Ok(format)
+    }
+
+    /// The way in which the drive is sanitized: the strongest that it has and that does not write everything over, if it has one.
+    ///
+    /// # Errors
+    /// When it cannot sanitize.
+    pub fn sanitize_action(&self) -> Result<SanitizeAction, EraseError> {
+        let can = self.controller.sanitize;
+        let actions = [
+            (can.block_erase, SanitizeAction::BlockErase),
+            (can.crypto_erase, SanitizeAction::CryptoErase),
+            (can.overwrite, SanitizeAction::Overwrite),
+        ];
+        actions.into_iter().find(|(has, _)| *has).map(|(_, action)| action).ok_or_else(|| {
+            EraseError::Usage(format!(
+                "{} has no sanitize command: purge with how 'format' or 'trim', or give another drive",
+                self.uri()
+            ))
+        })
+    }
+
+    /// Starts a sanitize of the whole drive; [`PassthruDevice::sanitize_log`] tells how far it is.
+    ///
+    /// # Errors
+    /// When it cannot sanitize, or refuses to.
+    pub fn start_sanitize(&self) -> Result<SanitizeAction, EraseError> {
+        self.check_access(Access::Sanitize)?;
+        let action = self.sanitize_action()?;
+        self.with_admin(|admin| admin.start_sanitize(action))
+            .map_err(|error| self.failed("was not sanitized", &error))?;
+        Ok(action)
+    }
+
+    /// How far a sanitize is, or what became of it.
+    ///
+    /// # Errors
+    /// When the drive does not say.
+    pub fn sanitize_log(&self) -> Result<SanitizeLog, EraseError> {
+        self.with_admin(|admin| admin.sanitize_log())
+            .map_err(|error| self.failed("does not say how far its sanitize is", &error))
+    }
+
+    /// The share of a running format that is done, where the drive tells.
+    pub fn format_done_share(&self) -> Option<f64> {
+        let namespace = self.with_admin(|admin| admin.namespace()).ok()?;
+        namespace.format_percent_left.map(|left| 1.0 - f64::from(left.min(100)) / 100.0)
+    }
+
+    /// Waits until the kernel sees the drive as it is now, and takes that over.
+    ///
+    /// # Errors
+    /// When drive and kernel do not come to agree.
+    pub fn look_again(&mut self) -> Result<(), EraseError> {
+        let unanswered = |device: &Self, error: &AdminError| device.failed("does not say what it is", error);
+        let (namespace, controller, limits) = self
+            .with_admin(|admin| Ok((admin.namespace()?, admin.controller()?, admin.limits())))
+            .map_err(|error| unanswered(self, &error))?;
+        let began = Instant::now();
+        loop {
+            let seen = geometry(&self.block.file).map_err(|error| {
+                EraseError::Drive(format!("{} does not tell its size: {error}", self.uri()))
+            })?;
+            let agree = seen.capacity_bytes == namespace.size_bytes()
+                && seen.logical_block_bytes == u64::from(namespace.block_bytes());
+            if agree || began.elapsed() > NOTICE_LIMIT {
+                let identity = &mut self.block.identity;
+                identity.capacity_bytes = seen.capacity_bytes;
+                identity.logical_block_bytes = seen.logical_block_bytes;
+                identity.physical_block_bytes = seen.physical_block_bytes;
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let disk = self.disk.clone();
+        let uri = self.uri().to_string();
+        self.take(controller, namespace, &limits, &disk).map_err(|error| match error {
+            Unfit::Usage(what) | Unfit::Drive(what) => EraseError::Drive(format!("{uri} {what}")),
+        })
+    }
+
+    /// Whoever erases was checked for that.
+    fn check_access(&self, needed: Access) -> Result<(), EraseError> {
+        let may = match needed {
+            Access::Format => matches!(self.access, Access::Format | Access::Sanitize),
+            other => self.access == other,
+        };
+        if may {
+            return Ok(());
+        }
+        Err(EraseError::Usage(format!("{} was not opened to be erased as a whole", self.uri())))
+    }
+}

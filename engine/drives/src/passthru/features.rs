@@ -1,0 +1,99 @@
+//! Features that a run sets, and sets back when it ends.
+
+use super::device::PassthruDevice;
+use super::erase::EraseError;
+use crate::nvme_admin::AdminError;
+use serde_json::{json, Map, Value};
+
+/// What a run asks for; `None` leaves a feature as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FeatureChoice {
+    /// Whether the volatile write cache is on.
+    pub volatile_write_cache: Option<bool>,
+    /// The power state.
+    pub power_state: Option<u8>,
+}
+
+impl FeatureChoice {
+    /// Whether nothing is asked for.
+    pub fn is_empty(self) -> bool {
+        self == FeatureChoice::default()
+    }
+}
+
+/// Features that were changed; dropping this changes them back. A kill leaves them until the drive's next power cycle.
+pub struct FeaturesSet {
+    device: PassthruDevice,
+    before: FeatureChoice,
+}
+
+impl FeaturesSet {
+    /// Sets what is asked for.
+    ///
+    /// # Errors
+    /// When the drive does not have a feature, or refuses the value; what was set until then is set back.
+    pub fn set(device: &PassthruDevice, choice: FeatureChoice) -> Result<FeaturesSet, EraseError> {
+        let refused = |what: &str, error: AdminError| {
+            EraseError::Usage(format!(
+                "{} does not take {what} ({error}): leave it out, or give another value",
+                device.block.identity.uri
+            ))
+        };
+        let mut set = FeaturesSet { device: device.clone(), before: FeatureChoice::default() };
+        device.with_admin(|admin| {
+            if let Some(enabled) = choice.volatile_write_cache {
+                let name = format!("volatile_write_cache {enabled}");
+                let before = admin.volatile_write_cache().map_err(|error| refused(&name, error))?;
+                admin.set_volatile_write_cache(enabled).map_err(|error| refused(&name, error))?;
+                set.before.volatile_write_cache = Some(before);
+            }
+            if let Some(state) = choice.power_state {
+                let name = format!("power_state {state}");
+                let states = device.controller().power_states;
+                if state >= states {
+                    let what = format!(
+                        "{} has {states} power states, and power_state is {state}: give one below",
+                        device.block.identity.uri
+                    );
+                    return Err(EraseError::Usage(what));
+                }
+                let before = admin.power_state().map_err(|error| refused(&name, error))?;
+                admin.set_power_state(state).map_err(|error| refused(&name, error))?;
+                set.before.power_state = Some(before);
+            }
+            Ok(())
+        })?;
+        Ok(set)
+    }
+}
+
+impl Drop for FeaturesSet {
+    fn drop(&mut self) {
+        let before = self.before;
+        // A drive that is gone has nothing to be set back.
+        self.device.with_admin(|admin| {
+            if let Some(enabled) = before.volatile_write_cache {
+                let _ = admin.set_volatile_write_cache(enabled);
+            }
+            if let Some(state) = before.power_state {
+                let _ = admin.set_power_state(state);
+            }
+        });
+    }
+}
+
+impl PassthruDevice {
+    /// What the drive says of itself, and of its health now, for a manifest.
+    pub fn account(&self) -> Map<String, Value> {
+        let mut account = Map::new();
+        account.insert("controller".into(), json!(*self.controller));
+        account.insert("namespace".into(), json!(*self.namespace));
+        account.insert("before".into(), Value::Object(self.health()));
+        account
+    }
+
+    /// What the drive says of its health now: SMART, the newest errors, and the features that a run may set.
+    pub fn health(&self) -> Map<String, Value> {
+        self.with_admin(|admin| admin.health(self.controller.error_log_entries))
+    }
+}

@@ -1,0 +1,60 @@
+# What speaks against a block device speaks against passthrough to it, and a sanitize looks at the other namespaces, too. After a kill
+# the drive is free, and its next run works.
+#guest {"disks": {"disk0": "64M", "first": "32M", "second": "32M"}, "modules": ["ext4"], "devices": [
+#guest "nvme,serial=VM0,drive=disk0", "nvme,id=two,serial=VM1",
+#guest "nvme-ns,drive=first,nsid=1,bus=two", "nvme-ns,drive=second,nsid=2,bus=two"]}
+set -eu
+
+run() {
+    echo '{"version": 1, "drive": {"uri": "'$1'", "erase": "'$2'", "erase_signatures": true}, "output": "/tmp/'$3'.rec",
+      "phases": ['"$4"']}' >/tmp/job.json
+    testdrive-engine run --job /tmp/job.json >/tmp/$3.json
+}
+# The run that is refused for this reason, and changes nothing.
+refused() {
+    before=$(dd if=$1 bs=1M 2>/dev/null | md5sum)
+    status=0; run "$2" "$3" refused "$4" || status=$?
+    tail -n 1 /tmp/refused.json
+    [ $status -eq 3 ]
+    grep -q "$5" /tmp/refused.json
+    blockdev --flushbufs $1 || true
+    [ "$(dd if=$1 bs=1M 2>/dev/null | md5sum)" = "$before" ]
+}
+# Which is which depends on who was found first.
+one=$(basename $(dirname $(grep -l VM0 /sys/class/nvme/*/serial))); two=$(basename $(dirname $(grep -l VM1 /sys/class/nvme/*/serial)))
+one=${one#nvme}; two=${two#nvme}
+write='{"kind": "synthetic", "read_share": 0, "ios": 1000}'
+
+mke2fs -F /dev/nvme${one}n1 >/dev/null
+mkdir -p /mnt
+mount -t ext4 -o ro /dev/nvme${one}n1 /mnt
+refused /dev/nvme${one}n1 /dev/ng${one}n1 VM0 "$write" "mounted at /mnt"
+umount /mnt
+refused /dev/nvme${one}n1 /dev/ng${one}n1 WRONG "$write" "this is 'VM0'"
+sleep 100 3<>/dev/ng${one}n1 &
+refused /dev/nvme${one}n1 /dev/ng${one}n1 VM0 "$write" "in use by process $!"
+kill $!
+
+mke2fs -F /dev/nvme${two}n2 >/dev/null
+mount -t ext4 -o ro /dev/nvme${two}n2 /mnt
+refused /dev/nvme${two}n2 /dev/ng${two}n1 VM1 '{"kind": "prepare", "method": "purge", "how": "sanitize"}' \
+    "other namespace nvme${two}n2: it is mounted at /mnt"
+# A format of this drive is of one namespace: the mounted one keeps its bytes.
+before=$(dd if=/dev/nvme${two}n2 bs=1M 2>/dev/null | md5sum)
+run /dev/ng${two}n1 VM1 format '{"kind": "prepare", "method": "format"}'
+blockdev --flushbufs /dev/nvme${two}n2
+[ "$(dd if=/dev/nvme${two}n2 bs=1M 2>/dev/null | md5sum)" = "$before" ]
+umount /mnt
+
+# While a run has it, neither path gives it to another; a kill gives it back.
+run /dev/ng${one}n1 VM0 killed '{"kind": "synthetic", "read_share": 0, "duration_ns": 100000000000}' &
+n=0; until grep -qs '"progress"' /tmp/killed.json; do n=$((n + 1)); [ $n -lt 300 ]; sleep 0.1; done
+for path in /dev/ng${one}n1 /dev/nvme${one}n1; do
+    status=0; run $path VM0 second "$write" || status=$?
+    [ $status -eq 3 ]
+done
+kill -KILL $(pidof testdrive-engine)
+wait $! || true
+run /dev/ng${one}n1 VM0 after "$write"
+grep -q '"status":"complete"' /tmp/after.json
+dd if=/dev/nvme${one}n1 of=/dev/null bs=1M 2>/dev/null
