@@ -11,7 +11,7 @@ from testdrive.cli.metering import IDLE_DEFAULT_NS, beside_meters
 from testdrive.cli.naming import RECORDING_SUFFIX, distinct_names, drive_name, free_path, new_recording
 from testdrive.cli.output import note, print_json, show_on_stderr, stdout_console
 from testdrive.errors import UsageError
-from testdrive.job import Keep
+from testdrive.job import Keep, RoundsPhase
 from testdrive.plans import BoundPlan
 from testdrive.quantities import duration_ns
 from testdrive.report import words
@@ -117,7 +117,7 @@ def _conclude(bound: BoundPlan, results: Sequence[Result], request: Request) -> 
         }
         print_json(content)
     else:
-        _print(results, page)
+        _print(results, page, together=_measures_several(bound))
         if bound.short and recorded:
             note(f"note: {words.SHORT_FORM}")
     return exit_status(results)
@@ -134,7 +134,18 @@ def _compared(recordings: Sequence[Path]) -> Path:
     return write_comparison(recordings, directory).page
 
 
-def _print(results: Sequence[Result], page: Path | None) -> None:
+def _measures_several(bound: BoundPlan) -> bool:
+    """Whether the figures of a run are of several phases, which the plan's page tells apart."""
+    measured = [
+        phase
+        for phase in bound.phases
+        # A group measures its phases in each of its rounds.
+        if isinstance(phase, RoundsPhase) or (phase.kind != "prepare" and phase.measured is not False)
+    ]
+    return len(measured) > 1 or any(isinstance(phase, RoundsPhase) for phase in measured)
+
+
+def _print(results: Sequence[Result], page: Path | None, *, together: bool) -> None:
     from testdrive.cli import tables
 
     console = stdout_console()
@@ -143,7 +154,7 @@ def _print(results: Sequence[Result], page: Path | None) -> None:
         if result.summary is None:
             continue
         recorded.append(str(result.target.recording))
-        console.print(tables.run_table(result.target.uri, result.summary))
+        console.print(tables.run_table(result.target.uri, result.summary, together=together))
         for outcome in result.verdict.outcomes:
             console.print(tables.outcome_line(outcome))
         console.print(f"recording: {result.target.recording}", soft_wrap=True)

@@ -158,8 +158,11 @@ def comparison_table(rows: Sequence[Entry]) -> Table:
     return made
 
 
-def run_table(title: str, summary: Entry) -> Group:
-    """What came of one run: the figures that averages hide, and whether it was the same workload."""
+def run_table(title: str, summary: Entry, *, together: bool = False) -> Group:
+    """What came of one run: the figures that averages hide, and whether it was the same workload.
+
+    ``together`` says that several phases were measured, which a page tells apart and these figures do not.
+    """
     made = Table(box=None, show_header=False, pad_edge=False)
     made.add_column()
     made.add_column(justify="right")
@@ -169,7 +172,8 @@ def run_table(title: str, summary: Entry) -> Group:
     if summary.get("baseline_code") == _ROWS_NOT_KEPT:
         for name, key in (("mean of all seconds", "mean"), ("1 % of seconds below", "p1"), ("least", "min")):
             value = metric_at(summary, f"consistency.iops_{key}")
-            made.add_row(f"IOPS, {name}", units.number(value))
+            code = metric_at(summary, "consistency.iops_code")
+            made.add_row(f"IOPS, {name}", units.number(value) if value is not None else words.code(code))
     else:
         made.add_row("baseline latency", _or_code(summary, "baseline_latency_ns", "baseline_code"))
         # A flush may take longer, and then the percentiles of all I/Os are above it.
@@ -181,8 +185,9 @@ def run_table(title: str, summary: Entry) -> Group:
     if metric_at(summary, "fidelity.verdict"):
         made.add_row("replay", words.code(metric_at(summary, "fidelity.verdict")))
     reasons = metric_at(summary, "fidelity.reasons") or []
+    heading = Text.assemble((title, "bold"), " (all measured phases together)" if together else "")
     return Group(
-        Text(title, style="bold"),
+        heading,
         made,
         *(Text(f"  {_reason(reason)}", style="yellow") for reason in reasons),
         *(warning_line(warning) for warning in summary.get("warnings") or []),

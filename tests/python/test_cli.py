@@ -263,6 +263,19 @@ def test_the_terminal_says_what_a_short_run_is_worth(
     assert "says nothing about the drive" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("plan", "several"), [("mixed", True), ("percentiles", True), ("stability", False)])
+def test_figures_of_several_phases_together_say_so(
+    plan: str,
+    several: bool,
+    scenario: SetScenario,
+    run_recording: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    scenario(lines=[COMPLETE], copy=str(run_recording))
+    assert main(["run", plan, "--drive", "null:", "-o", "made.rec"]) == 0
+    assert ("null: (all measured phases together)" in capsys.readouterr().out) == several
+
+
 def test_one_failing_drive_does_not_keep_the_next_from_its_turn_but_a_signal_does(
     scenario: SetScenario, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
