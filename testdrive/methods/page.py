@@ -101,7 +101,7 @@ def _title(manifest: Manifest, subjects: Sequence[Subject]) -> str:
 
 def _body(title: str, subjects: Sequence[Subject], found: Sequence[tuple[Method, Findings]]) -> Markup:
     manifest = subjects[0].manifest
-    notes = [note for _, findings in found for note in findings.notes]
+    notes = [*_differences(subjects), *(note for _, findings in found for note in findings.notes)]
     sections = [section for method, findings in found for section in _sections(method, findings)]
     links = [*((anchor, heading) for anchor, heading, _ in sections), ("conditions", "Conditions")]
     return frame(
@@ -123,6 +123,19 @@ def _drives(subjects: Sequence[Subject]) -> Markup:
     for one in subjects:
         marked.append(html.join(one.name, " " if one.modelled else None, badge(one), f" ({_identity(one)})"))
     return html.join("On ", html.join(*marked, separator=", "), ".")
+
+
+def _differences(subjects: Sequence[Subject]) -> list[str]:
+    """One sentence where the runs were not asked for alike: what differs then may be no drive's doing."""
+    given = [one.manifest.plan.parameters if one.manifest.plan else {} for one in subjects]
+    every = dict.fromkeys(key for each in given for key in each)
+    different = [key for key in every if any(each.get(key) != given[0].get(key) for each in given)]
+    if not different:
+        return []
+    return [
+        f"These runs had different parameters ({', '.join(different)}): what differs between the drives may"
+        " come from that. Their settings are under Run conditions."
+    ]
 
 
 def _identity(one: Subject) -> str:

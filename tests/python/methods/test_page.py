@@ -47,10 +47,25 @@ def test_a_logarithmic_axis_has_numbers_to_read_it_by_however_short_it_is(low: f
     assert len([tick for tick in shown if tick.label1.get_text()]) >= 3
 
 
-def test_the_page_says_which_drive_is_behind_the_name_of_a_recording(tmp_path: Path) -> None:
+def stability_recording(path: Path, **parameters: object) -> Path:
     drive = {"uri": "/dev/nvme1n1", "model": "Fast <1>", "firmware": "F2", "capacity_bytes": 10**12}
     columns = {"latency_ns": np.full(100, 1000), "length_bytes": np.full(100, 4096), "opcode": np.ones(100)}
     plan = {"name": "stability", "title": "Stability", "question": "How?", "figures": ["stability"]}
-    builders.write_recording(tmp_path / "a.rec", columns, kind="run", drive=drive, plan=plan)
-    page = write_method_page([tmp_path / "a.rec"], tmp_path / "index.html").read_text()
+    return builders.write_recording(
+        path, columns, kind="run", drive=drive, plan={**plan, "parameters": parameters}
+    )
+
+
+def test_the_page_says_which_drive_is_behind_the_name_of_a_recording(tmp_path: Path) -> None:
+    page = write_method_page([stability_recording(tmp_path / "a.rec")], tmp_path / "index.html").read_text()
     assert "On a (Fast &lt;1&gt;, firmware F2, 1.00 TB)." in page
+
+
+def test_runs_that_were_not_asked_for_alike_are_compared_with_a_warning(tmp_path: Path) -> None:
+    first = stability_recording(tmp_path / "a.rec", depth=32, span=1.0, data="zero")
+    alike = stability_recording(tmp_path / "b.rec", depth=32, span=1.0, data="zero")
+    other = stability_recording(tmp_path / "c.rec", depth=32, span=0.5)
+    warning = "These runs had different parameters"
+    assert warning not in write_method_page([first, alike], tmp_path / "alike.html").read_text()
+    page = write_method_page([first, alike, other], tmp_path / "index.html").read_text()
+    assert f"{warning} (span, data): " in page
