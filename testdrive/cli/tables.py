@@ -181,7 +181,7 @@ def run_table(title: str, summary: Entry, *, together: bool = False) -> Group:
         made.add_row("peak recovery", words.recovery(summary))
     for name in ("p50", "p99", "p99_9"):
         value = metric_at(summary, f"percentiles_ns.io_weighted.{name}")
-        made.add_row(f"service {name.replace('_', '.')}", units.time(value))
+        made.add_row(f"{name.replace('_', '.')} of all I/Os", units.time(value))
     if metric_at(summary, "fidelity.verdict"):
         made.add_row("replay", words.code(metric_at(summary, "fidelity.verdict")))
     reasons = metric_at(summary, "fidelity.reasons") or []
