@@ -15,8 +15,9 @@ GUEST = nvme("64M")
 
 SCRIPT = """
 set -eu
+uri=/dev/ng0n1
 run() {
-    echo '{"version": 1, "drive": {"uri": "/dev/ng0n1", "erase": "VM0"'$2'}, "output": "/tmp/'$1'.rec",
+    echo '{"version": 1, "drive": {"uri": "'$uri'", "erase": "VM0"'$2'}, "output": "/tmp/'$1'.rec",
       "phases": ['"$3"']}' >/tmp/$1.job
     testdrive-engine run --job /tmp/$1.job >/job/$1.json || {
         status=$?; tail -n 1 /job/$1.json; return $status
@@ -52,6 +53,15 @@ run to512 '' '{"kind": "prepare", "method": "format", "logical_block_bytes": 512
 run trim '' '{"kind": "prepare", "method": "purge"}'
 [ $(content 0 64) -eq 0 ]
 
+# Trims of every second 64 KiB, of which those that go together share commands.
+run filled '' "$write"
+uri=/dev/ng0n1?trim_ranges=256
+run burst '' '{"kind": "synthetic", "pattern": "random_once", "read_share": 0, "trim_share": 1, "ios": 512,
+  "block_bytes": 65536, "alignment_bytes": 131072, "depth": 300}'
+uri=/dev/ng0n1
+[ $(content 0 64) -gt 33000000 ]
+[ $(content 0 64) -lt 33600000 ]
+
 run uncached ', "volatile_write_cache": false' "$write"
 [ $(content 0 64) -gt 66000000 ]
 run cached '' '{"kind": "synthetic", "ios": 10}'
@@ -84,6 +94,9 @@ def check(job: Path) -> None:
     assert after["host_writes"] - before["host_writes"] >= 512, (before, after)
     assert _manifest(job, "purge")["phases"][0]["accounting"]["purge"] == "format"
     assert _manifest(job, "trim")["phases"][0]["accounting"]["purge"] == "trim"
+    burst = _manifest(job, "burst")
+    assert (burst["drive"]["settings"]["trim_ranges"], burst["counts"]["errors"]) == (256, 0)
+    assert burst["counts"]["by_opcode"]["trim"]["ios"] == 512
     assert _manifest(job, "uncached")["nvme"]["before"]["volatile_write_cache"] is False
     assert _manifest(job, "cached")["nvme"]["before"]["volatile_write_cache"] is True
     assert "no sanitize command" in (job / "sanitize.json").read_text()
