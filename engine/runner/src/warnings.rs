@@ -58,7 +58,7 @@ pub fn no_purge(phase: &str, drive: &DriveIdentity) -> Warning {
     warning(
         "not_purged",
         message,
-        "the drive keeps what it held: format or erase it with its own tool before the run",
+        "the drive keeps what it held: purge an NVMe drive with how 'format' (docs/direct-paths.md), another with its own tool",
     )
 }
 
