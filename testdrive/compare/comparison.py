@@ -144,7 +144,14 @@ def _lead(lineup: Lineup, rows: Sequence[Row]) -> str:
     said = (
         f"{lineup.source_name or 'A workload'} ({words.plural(chosen['ios'], 'I/O')} over {units.time(span)})"
     )
-    said += " was replayed"
+    # Without an original the count and the length above are those of what was replayed.
+    parts = {words.part(one.settings, span) for one in drives}
+    if parts == {""}:
+        said += " was replayed"
+    elif len(parts) == 1:
+        said += f" was replayed in part ({parts.pop()})"
+    else:
+        said += " was replayed in different parts (see the run conditions)"
     said += f" {' or '.join(pacings)}" if pacings else ""
     said += f" on {words.plural(len(drives), 'drive')}"
     if len(modes) == 1:

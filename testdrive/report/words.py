@@ -110,6 +110,22 @@ def pacing(settings: dict[str, object]) -> str:
     return str(pace) if pace else ""
 
 
+def part(settings: Mapping[str, Any], span_ns: int) -> str:
+    """Return which part of a workload of this length was replayed, or an empty text for all of it."""
+    said = []
+    first_ns, last_ns, stop_ns = (settings.get(key) or 0 for key in ("from_ns", "to_ns", "duration_ns"))
+    if first_ns:
+        said.append(f"from {units.time(first_ns)}")
+    if 0 < last_ns < span_ns:
+        said.append(f"up to {units.time(last_ns)}")
+    if 0 < stop_ns < span_ns:
+        said.append(f"for {units.time(stop_ns)}")
+    for key in ("only", "without"):
+        if settings.get(key):
+            said.append(f"{key} {listed([str(opcode).replace('_', ' ') for opcode in settings[key]])}")
+    return ", ".join(said)
+
+
 def listed(items: list[str]) -> str:
     """Return `a`, `a and b` or `a, b and c`."""
     if len(items) < 2:

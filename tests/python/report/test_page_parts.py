@@ -148,3 +148,13 @@ def test_words_for_lists_and_codes():
     assert words.code("no_burst") == "no burst"
     assert words.code("something_new") == "something new"
     assert words.plural(1, "drive") == "1 drive"
+
+
+def test_a_part_of_a_workload_is_told_from_all_of_it():
+    second = 1_000_000_000
+    whole = {"from_ns": 0, "to_ns": 90 * second, "duration_ns": 200 * second, "only": [], "without": []}
+    assert words.part(whole, 90 * second) == ""
+    assert words.part({}, 90 * second) == ""
+    assert words.part({"from_ns": second, "to_ns": 10 * second}, 90 * second) == "from 1.00 s, up to 10.0 s"
+    counterfactual = {"to_ns": None, "duration_ns": 30 * second, "without": ["trim", "write_zeroes"]}
+    assert words.part(counterfactual, 90 * second) == "for 30.0 s, without trim and write zeroes"
