@@ -59,6 +59,8 @@ class Sampler:
         self._ending = threading.Event()
         self._lock = threading.Lock()
         self._troubles: list[Warned] = []
+        #: The meters that are told of already, each once.
+        self._failed: set[str] = set()
         self._told = 0
         self._threads: list[threading.Thread] = []
         try:
@@ -213,8 +215,9 @@ class Sampler:
 
     def _trouble(self, meter: Meter, what: str) -> None:
         with self._lock:
-            if any(meter.source.name in trouble.message for trouble in self._troubles):
+            if meter.source.name in self._failed:
                 return
+            self._failed.add(meter.source.name)
             self._troubles.append(
                 Warned(
                     event="warning",

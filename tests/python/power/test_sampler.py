@@ -109,6 +109,20 @@ def test_a_meter_that_hangs_does_not_hold_up_the_end(chip: Path, tmp_path: Path,
     assert ["does not answer" in warning.message for warning in sampler.news()] == [True]
 
 
+def test_a_meter_is_told_of_though_its_name_begins_that_of_another(
+    chip: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    path = recording_of(tmp_path)
+    released = threading.Event()
+    monkeypatch.setattr("testdrive.power.sampler._END_PATIENCE_S", 0.05)
+    monkeypatch.setattr("testdrive.power.hwmon.HwmonMeter.read", lambda _: released.wait(60) and {})
+    monkeypatch.setattr("testdrive.power.sampler.open_meter", _unread)
+    with Sampler(parse(["hwmon:ina226:power1", "hwmon:ina226"])) as sampler:
+        sampler.follow(Started(event="started", output=path))
+    released.set()
+    assert len(sampler.news()) == 2
+
+
 def _unread(choice: Any) -> Any:
     from testdrive.power import hwmon as module
 
