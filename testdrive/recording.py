@@ -270,7 +270,7 @@ class Recording:
             If a file of meters is damaged.
         """
         if self._meters is None:
-            self._meters = read_meters(self.path)
+            self._meters = read_meters(self.path, self.manifest.gaps)
         return self._meters
 
     def execute(self, expression: Any) -> Arrays:

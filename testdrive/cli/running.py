@@ -58,18 +58,24 @@ def carry_out(bound: BoundPlan, request: Request) -> int:
         save_state=request.save_state,
         keep=request.keep,
         resume=request.resume is not None,
-        idle_ns=IDLE_DEFAULT_NS if request.power_idle is None else duration_ns(request.power_idle),
+        idle_ns=_idle_ns(request),
     )
     if request.save_state is not None and len(request.drives) > 1:
         raise UsageError(f"--save-state {request.save_state} is of one drive; give one --drive")
-    if request.resume is not None:
-        targets = [_resumed(request, request.resume)]
-    else:
-        targets = beside_meters(_targets(bound, request), request.power, request.telemetry)
+    resume = request.resume
+    chosen = _targets(bound, request) if resume is None else [_resumed(request, resume)]
+    targets = beside_meters(chosen, request.power, request.telemetry)
     if len(targets) > 1:
         check_drives(targets)
     results = run_on(bound, targets, options, show_on_stderr)
     return _conclude(bound, results, request)
+
+
+def _idle_ns(request: Request) -> int:
+    """How long the drive is left alone first. Of a run that is resumed nobody would find it again."""
+    if request.power_idle is not None:
+        return duration_ns(request.power_idle)
+    return IDLE_DEFAULT_NS if request.resume is None else 0
 
 
 def _resumed(request: Request, recording: Path) -> Target:
@@ -78,8 +84,11 @@ def _resumed(request: Request, recording: Path) -> Target:
         raise UsageError(f"--resume {recording} is of one drive; give one --drive")
     if request.output is not None:
         raise UsageError(f"--resume goes on with {recording} itself; leave --output {request.output} away")
-    if request.power or request.telemetry is not None:
-        raise UsageError("meters are not read in a run that is resumed; leave --power and --telemetry away")
+    if request.power_idle is not None:
+        raise UsageError(
+            f"--power-idle {request.power_idle} is of the time before a run begins, which one that is resumed"
+            " has behind it; leave it away"
+        )
     if not recording.is_dir():
         raise UsageError(f"--resume {recording}: there is no such recording")
     (right,) = consents(request.drives, request.erase)

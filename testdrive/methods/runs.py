@@ -73,8 +73,10 @@ class Run:
 
     @property
     def phases(self) -> list[Phase]:
-        """Its phases, in order."""
-        return self.recording.manifest.phases
+        """Its phases, in order, without those that were set aside when the run was resumed."""
+        manifest = self.recording.manifest
+        aside = {index for gap in manifest.gaps for index in gap.set_aside}
+        return [phase for phase in manifest.phases if phase.index not in aside]
 
     def phase(self, name: str) -> Phase | None:
         """The phase of this name, or None if the run did not reach it."""

@@ -18,7 +18,8 @@ from testdrive.power.choice import Choice, offset_ns
 from testdrive.power.csv_text import Layout, Log, read_log
 from testdrive.power.files import FOLDER, FORMAT, VERSION
 from testdrive.power.meter import Of, Source
-from testdrive.power.recorded import clock_mapping
+from testdrive.power.parts import Part, part_at, parts_of
+from testdrive.power.recorded import clock_mappings
 
 #: In `--power csv:...`, what parts several columns; one within a name is written %2B.
 _COLUMNS = "+"
@@ -67,10 +68,10 @@ def attach(recording: Path, attachment: Attachment) -> Attached:
     """
     manifest = read_manifest(recording)
     log = read_log(attachment.file, attachment.layout)
-    time_ns, clock = _on_the_recordings_clock(recording, manifest, log, attachment)
+    time_ns, power_uw, clock = _on_the_recordings_clock(recording, manifest, log, attachment)
     _check_overlap(manifest, time_ns, attachment)
     order = np.argsort(time_ns, kind="stable")
-    time_ns, power_uw = time_ns[order], log.power_uw[order]
+    time_ns, power_uw = time_ns[order], power_uw[order]
     source = Source(
         name=f"csv:{attachment.file.name}",
         kind="csv",
@@ -100,29 +101,48 @@ def attach(recording: Path, attachment: Attachment) -> Attached:
 
 def _on_the_recordings_clock(
     recording: Path, manifest: Manifest, log: Log, attachment: Attachment
-) -> tuple[NDArray[np.int64], str]:
+) -> tuple[NDArray[np.int64], NDArray[np.float64], str]:
+    """Times on the recording's clock, the power at them, and how they were brought there."""
     offset = f", {attachment.offset_ns / 1e9:+g} s" if attachment.offset_ns else ""
     if not log.absolute:
-        return log.time_ns + attachment.offset_ns, f"the meter's own, begun with the recording{offset}"
+        time_ns = log.time_ns + attachment.offset_ns
+        return time_ns, log.power_uw, f"the meter's own, begun with the recording{offset}"
     if manifest.clock.source == "virtual":
         raise UsageError(
             f"{attachment.file} has dates, and {recording} is of a modelled drive in virtual time, which has"
             " none; a modelled drive keeps a ledger of its own"
         )
-    mapping = clock_mapping(recording)
-    if mapping is not None:
-        zero_ns, how = mapping.zero_unix_ns, f"this host's within {mapping.error_ns / 1e6:.0f} ms"
-    elif manifest.kind == "run" and manifest.created:
-        zero_ns, how = _unix_ns(manifest.created), "this host's within some ms"
-    else:
-        raise UsageError(
-            f"{attachment.file} has dates, and nobody wrote down when {recording} began by the wall clock;"
-            " give times in seconds since its begin"
-        )
+    parts = parts_of(manifest.gaps)
+    watched = {part_at(parts, mapping.begin_ns).start_ns: mapping for mapping in clock_mappings(recording)}
+    times, powers, errors = [], [], []
+    for part in parts:
+        mapping = watched.get(part.start_ns)
+        zero_ns = _zero_unix_ns(manifest, part) if mapping is None else mapping.zero_unix_ns
+        if zero_ns is None:
+            raise UsageError(
+                f"{attachment.file} has dates, and nobody wrote down when {recording} began by the wall"
+                " clock; give times in seconds since its begin"
+            )
+        time_ns = log.time_ns - zero_ns + attachment.offset_ns
+        # Between two parts of a run that was resumed time went on, and the recording's clock did not.
+        inside = part.holds(time_ns)
+        times.append(time_ns[inside])
+        powers.append(log.power_uw[inside])
+        errors.append(None if mapping is None else mapping.error_ns)
+    known = [error for error in errors if error is not None]
+    how = f"within {max(known) / 1e6:.0f} ms" if len(known) == len(errors) else "within some ms"
     return (
-        log.time_ns - zero_ns + attachment.offset_ns,
-        f"the meter's wall clock, taken for {how}{offset}",
+        np.concatenate(times),
+        np.concatenate(powers),
+        f"the meter's wall clock, taken for this host's {how}{offset}",
     )
+
+
+def _zero_unix_ns(manifest: Manifest, part: Part) -> int | None:
+    """The wall clock's time of the recording's time zero, by what the engine wrote down of a part."""
+    if part.gap is not None:
+        return _unix_ns(part.gap.resumed_at) - part.gap.resumed_ns if part.gap.resumed_at else None
+    return _unix_ns(manifest.created) if manifest.kind == "run" and manifest.created else None
 
 
 def _unix_ns(created: str) -> int:
@@ -132,6 +152,11 @@ def _unix_ns(created: str) -> int:
 
 
 def _check_overlap(manifest: Manifest, time_ns: NDArray[np.int64], attachment: Attachment) -> None:
+    if len(time_ns) < 2:
+        raise UsageError(
+            f"{attachment.file} has fewer than two readings of the time in which the run was made. Give"
+            " --offset, which is added to the meter's times, or --utc if its dates are not in this zone"
+        )
     if any(phase.end_ns is None for phase in manifest.phases):
         # A run that crashed has an end only once it is opened.
         return

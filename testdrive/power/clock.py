@@ -112,6 +112,11 @@ class Mapping:
         return found
 
     @property
+    def begin_ns(self) -> int:
+        """The recording's time of the first observation."""
+        return int(self.at_ns[0] - self.apart_ns[0])
+
+    @property
     def zero_unix_ns(self) -> int:
         """The wall clock's time of the recording's time zero, by the first observation."""
         return int(self.apart_ns[0] + self.unix_apart_ns[0])

@@ -112,6 +112,13 @@ def _free(folder: Path) -> Path:
     return path
 
 
+def live_files(recording: Path) -> list[Path]:
+    """The files of meters that were read beside the run, one for each part of it, in order."""
+    folder = recording / FOLDER
+    found = [path for path in folder.glob("live*.jsonl") if is_live(path)] if folder.is_dir() else []
+    return sorted(found, key=lambda path: (len(path.name), path.name))
+
+
 def is_live(path: Path) -> bool:
     """Whether a file is of meters that were read beside the run."""
     return path.stem == "live" or path.stem.startswith("live-")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testdrive.errors import RecordingError
+from testdrive.manifest import Gap
 from testdrive.power.clock import Mapping as ClockMapping
 from testdrive.power.clock import Tie
-from testdrive.power.files import FOLDER, LIVE_NAME, WARNINGS_NAME, is_live, lines_of
+from testdrive.power.files import FOLDER, WARNINGS_NAME, is_live, lines_of, live_files
 from testdrive.power.integral import Kind, Pieces
 from testdrive.power.meter import Source
+from testdrive.power.parts import Part, part_at, parts_of
 
 _SOURCE_KEYS = {field.name for field in fields(Source)}
 
@@ -45,6 +47,14 @@ class Metered:
     clock: str
     attached: bool
 
+    def only(self, part: Part) -> Metered:
+        """What it showed in a part of the run."""
+        inside = part.holds(self.time_ns)
+        if inside.all():
+            return self
+        values = {name: each[inside] for name, each in self.values.items()}
+        return replace(self, time_ns=self.time_ns[inside], values=values)
+
     def pieces(self) -> Pieces | None:
         """Its power as pieces, by its counter of energy where it has one; None where it has neither."""
         kind: Kind
@@ -54,8 +64,17 @@ class Metered:
         return None
 
 
-def read_meters(recording: Path) -> list[Metered]:
+def read_meters(recording: Path, gaps: Sequence[Gap] = ()) -> list[Metered]:
     """Read what each meter showed: those brought in after the run first, then in the order they were named.
+
+    Of a run that was resumed a meter has a file for each part, which become one.
+
+    Parameters
+    ----------
+    recording : pathlib.Path
+        The recording's directory.
+    gaps : sequence of Gap
+        Where its run was interrupted and resumed, by its manifest.
 
     Raises
     ------
@@ -66,13 +85,33 @@ def read_meters(recording: Path) -> list[Metered]:
     if not folder.is_dir():
         return []
     files = sorted(path for path in folder.glob("*.jsonl") if path.name != WARNINGS_NAME)
-    found: list[Metered] = []
-    for path in sorted(files, key=is_live):
-        found += _read(path)
-    return found
+    attached = [metered for path in files if not is_live(path) for metered in _read(path)[1]]
+    parts = parts_of(gaps)
+    read_beside: dict[tuple[str, str], list[Metered]] = {}
+    for path in live_files(recording):
+        mapping, found = _read(path)
+        for metered in found:
+            if mapping is not None:
+                metered = metered.only(part_at(parts, mapping.begin_ns))
+            read_beside.setdefault((metered.source.name, metered.source.of), []).append(metered)
+    return [*attached, *(_joined(each) for each in read_beside.values())]
 
 
-def _read(path: Path) -> list[Metered]:
+def _joined(parts: Sequence[Metered]) -> Metered:
+    """One meter in several parts of a run, which follow one another."""
+    if len(parts) == 1:
+        return parts[0]
+    names = sorted({name for part in parts for name in part.values})
+    values = {
+        name: np.concatenate([part.values.get(name, np.full(len(part.time_ns), np.nan)) for part in parts])
+        for name in names
+    }
+    source = replace(parts[0].source, interval_ns=max(part.source.interval_ns for part in parts))
+    clock = "; resumed: ".join(dict.fromkeys(part.clock for part in parts))
+    return Metered(source, np.concatenate([part.time_ns for part in parts]), values, clock, False)
+
+
+def _read(path: Path) -> tuple[ClockMapping | None, list[Metered]]:
     sources: dict[int, Source] = {}
     rows: dict[int, list[dict[str, Any]]] = {}
     ties: list[Tie] = []
@@ -90,7 +129,7 @@ def _read(path: Path) -> list[Metered]:
             ) from error
     mapping = ClockMapping.of(ties)
     try:
-        return [
+        return mapping, [
             metered
             for number, source in sources.items()
             if (metered := _metered(source, rows.get(number, []), mapping)) is not None
@@ -115,15 +154,16 @@ def _metered(source: Source, rows: Sequence[dict[str, Any]], mapping: ClockMappi
     return Metered(source, time_ns, values, clock, attached)
 
 
-def clock_mapping(recording: Path) -> ClockMapping | None:
-    """How the host's clocks stood to the recording's, where a sampler watched; else None."""
-    path = recording / FOLDER / LIVE_NAME
-    if not path.is_file():
-        return None
-    return ClockMapping.of(
-        [
+def clock_mappings(recording: Path) -> list[ClockMapping]:
+    """How the host's clocks stood to the recording's, for each part of the run that a sampler watched."""
+    found = []
+    for path in live_files(recording):
+        ties = [
             Tie(line["recording_ns"], line["monotonic_ns"], line["unix_ns"])
             for line in lines_of(path)
             if "recording_ns" in line
         ]
-    )
+        mapping = ClockMapping.of(ties)
+        if mapping is not None:
+            found.append(mapping)
+    return found

@@ -216,7 +216,7 @@ def test_a_run_beside_a_meter_has_its_figures_on_every_page(
     plan.write_text(PLAN)
     drive = f"file:{tmp_path}/drive.img?size=16MiB"
     made = tmp_path / "a.rec"
-    meters = ("--power", "hwmon:ina226?rate=50", "--power", "rapl", "--power-idle", "1200ms")
+    meters = ("--power", "hwmon:ina226?rate=5", "--power", "rapl", "--power-idle", "1200ms")
     done = run_testdrive("run", plan, "--drive", drive, "-o", made, *meters)
     assert done.returncode == 0, done.stderr
     power = json.loads((made / "summary.json").read_text())["power"]
