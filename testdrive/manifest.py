@@ -193,8 +193,9 @@ class PlanRun(_Part):
     title: str = ""
     question: str = ""
     figures: list[str] = Field(default_factory=list)
-    #: Whether it was the plan's short form, for trying it.
-    short: bool = False
+    #: Whether it was the plan's short form, for trying it. None, not false, where nothing says so: the engine
+    #: compares what is written back here with what it is given when a run is resumed.
+    short: bool | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
     left_out: list[LeftOut] = Field(default_factory=list)
 
