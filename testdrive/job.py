@@ -87,6 +87,16 @@ class BlockShare(_Part):
     share: Share
 
 
+class BlockRange(_Part):
+    """Lengths of records on a drive: each step from the least to the greatest is as likely."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True, serialize_by_alias=True)
+
+    from_bytes: PositiveInt = Field(alias="from")
+    to_bytes: PositiveInt = Field(alias="to")
+    step_bytes: NonNegativeInt | None = Field(default=None, alias="step")
+
+
 class HotSpot(_Part):
     """A part of the span, and the share of I/Os that go there."""
 
@@ -95,10 +105,17 @@ class HotSpot(_Part):
 
 
 class RateArrivals(_Part):
-    """Arrivals at a rate, evenly spread or independent of each other."""
+    """Arrivals at a rate: evenly spread, independent of each other, or of threads that all begin at once."""
 
-    process: Literal["constant", "poisson"]
+    process: Literal["constant", "poisson", "act"]
     rate_iops: PositiveFloat
+
+
+class ChainedArrivals(_Part):
+    """Arrivals of a stream whose threads go on a while after their last I/O completed."""
+
+    process: Literal["after_completion"]
+    think_ns: NonNegativeInt | None = None
 
 
 class RecordedArrivals(_Part):
@@ -109,6 +126,9 @@ class RecordedArrivals(_Part):
 
 
 Arrivals = Annotated[RateArrivals | RecordedArrivals, Field(discriminator="process")]
+StreamArrivals = Annotated[RateArrivals | ChainedArrivals, Field(discriminator="process")]
+Pattern = Literal["random", "sequential", "random_once"]
+BlockBytes = PositiveInt | list[BlockShare] | BlockRange
 
 
 class SteadyState(_Part):
@@ -122,14 +142,29 @@ class SteadyState(_Part):
     slope_share: PositiveFloat | None = None
 
 
+class Stream(_Part):
+    """One of several workloads of a phase: its mix, its lengths and its times."""
+
+    name: str | None = None
+    pattern: Pattern | None = None
+    read_share: Share | None = None
+    trim_share: Share | None = None
+    block_bytes: BlockBytes | None = None
+    alignment_bytes: PositiveInt | None = None
+    hot_spots: list[HotSpot] | None = None
+    arrivals: StreamArrivals
+    threads: PositiveInt | None = None
+    max_lag_ns: PositiveInt | None = None
+
+
 class SyntheticPhase(_GeneratedPhase):
     """Generated I/O."""
 
     kind: Literal["synthetic"]
-    pattern: Literal["random", "sequential", "random_once"] | None = None
+    pattern: Pattern | None = None
     read_share: Share | None = None
     trim_share: Share | None = None
-    block_bytes: PositiveInt | list[BlockShare] | None = None
+    block_bytes: BlockBytes | None = None
     alignment_bytes: PositiveInt | None = None
     hot_spots: list[HotSpot] | None = None
     threads: PositiveInt | None = None
@@ -137,6 +172,7 @@ class SyntheticPhase(_GeneratedPhase):
     arrivals: Arrivals | None = None
     max_in_flight: PositiveInt | None = None
     max_lag_ns: PositiveInt | None = None
+    streams: list[Stream] | None = None
     rate_limit_iops: PositiveFloat | None = None
     rate_limit_bytes_per_s: PositiveFloat | None = None
     on_ns: PositiveInt | None = None

@@ -35,6 +35,7 @@ INTERVAL_COLUMNS: dict[str, str] = {
     "bytes": "int64",
     "quantity": "int32",
     "opcode": "int32",
+    "stream": "int32",
     "phase": "int32",
 }
 #: Values of the column ``quantity``: which of an I/O's times a histogram is of.

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from testdrive.errors import UsageError
-from testdrive.job import Phase, RoundsPhase, SyntheticPhase
+from testdrive.job import BlockRange, Phase, RoundsPhase, SyntheticPhase
 from testdrive.manifest import Drive, LeftOut
 from testdrive.plans.binding import BoundPlan
 
@@ -85,6 +85,9 @@ def _unsupported(phase: Any, drive: Drive) -> str | None:
     if not isinstance(phase, SyntheticPhase) or not phase.when_supported or not logical_bytes:
         return None
     blocks = phase.block_bytes
+    if isinstance(blocks, BlockRange):
+        # Rounded up to whatever blocks the drive has.
+        return None
     lengths = [block.bytes for block in blocks] if isinstance(blocks, list) else [blocks or 4096]
     wrong = next((length for length in lengths if length % logical_bytes), None)
     if wrong is None:

@@ -12,7 +12,16 @@ from support import missing
 from testdrive.engine import find_engine, run_job
 from testdrive.errors import EngineError, UsageError
 from testdrive.events import Event, RoundOver
-from testdrive.job import DriveRequest, Job, Phase, PreparePhase, RoundsPhase, SyntheticPhase, Tracked
+from testdrive.job import (
+    DriveRequest,
+    Job,
+    Phase,
+    PreparePhase,
+    RoundsPhase,
+    Stream,
+    SyntheticPhase,
+    Tracked,
+)
 from testdrive.progress import LineDisplay
 from testdrive.recording import Recording
 
@@ -73,6 +82,31 @@ ROUNDS: dict[str, Any] = {
     "range_share": 0.5,
     "slope_share": 0.5,
 }
+STREAMS: dict[str, Any] = {
+    "name": "streams",
+    "duration_ns": 200_000_000,
+    "max_in_flight": 64,
+    "streams": [
+        {
+            "name": "reads",
+            "block_bytes": {"from": 1500, "to": 9000, "step": 4096},
+            "arrivals": {"process": "act", "rate_iops": 1_000.0},
+            "threads": 10,
+            "max_lag_ns": 10**9,
+        },
+        {
+            "name": "mix",
+            "pattern": "random",
+            "read_share": 0.5,
+            "trim_share": 0.1,
+            "block_bytes": 8192,
+            "alignment_bytes": 4096,
+            "hot_spots": [{"span_share": 0.1, "access_share": 0.8}],
+            "arrivals": {"process": "constant", "rate_iops": 500.0},
+        },
+        {"name": "scan", "arrivals": {"process": "after_completion", "think_ns": 10**6}},
+    ],
+}
 PREPARE: dict[str, Any] = {
     "method": "random",
     "block_bytes": 8192,
@@ -110,13 +144,23 @@ def quiet() -> LineDisplay:
 
 
 def test_every_key_is_tried_here_and_documented() -> None:
-    tried = {"kind"} | CLOSED.keys() | OPEN.keys() | PREPARE.keys() | PURGE.keys() | FORMAT.keys()
+    tried = (
+        {"kind"}
+        | CLOSED.keys()
+        | OPEN.keys()
+        | STREAMS.keys()
+        | PREPARE.keys()
+        | PURGE.keys()
+        | FORMAT.keys()
+    )
     fields = {**SyntheticPhase.model_fields, **PreparePhase.model_fields}
     # What is excluded is for the control plane alone, and no key of the job.
     assert tried == {name for name, field in fields.items() if not field.exclude}
     assert {"kind"} | ROUNDS.keys() == RoundsPhase.model_fields.keys()
     assert ROUNDS["tracked"][0].keys() == Tracked.model_fields.keys()
     tried |= ROUNDS.keys()
+    of_streams = {key for stream in STREAMS["streams"] for key in stream}
+    assert of_streams == Stream.model_fields.keys()
     text = DOCUMENT.read_text()
     assert [key for key in tried if f"`{key}`" not in text] == []
 
@@ -153,15 +197,24 @@ def test_the_engine_takes_every_key(tmp_path: Path) -> None:
         PreparePhase(kind="prepare", **PREPARE),
         SyntheticPhase(kind="synthetic", **CLOSED),
         SyntheticPhase(kind="synthetic", **OPEN),
+        SyntheticPhase(kind="synthetic", **STREAMS),
     ]
     run_job(job(tmp_path, *phases), quiet())
     with Recording.open(tmp_path / "out.rec") as recording:
-        prepared, closed, opened = (phase.accounting or {} for phase in recording.manifest.phases)
+        prepared, closed, opened, streams = (phase.accounting or {} for phase in recording.manifest.phases)
+        rows = recording.all_rows()
+        rows = rows.filter(rows.phase == 3)
+        found = recording.execute(rows.group_by("stream").aggregate(n=rows.count()))
     assert prepared["issued"]["write"]["bytes"] == 16 << 20
     assert closed["steady_state"]["measure"] == "iops"
     assert closed["threads"] == 2
     assert opened["issued"]["read"]["ios"] == 500
     assert opened["arrivals_not_issued"] == 0
+    assert streams["streams"] == ["reads", "mix", "scan"]
+    counts = dict(zip(found["stream"].tolist(), found["n"].tolist(), strict=True))
+    assert (counts[0], counts[1]) == (200, 100)
+    # Within a fifth of a second, each read of the scan takes at least the time of thinking.
+    assert 50 < counts[2] <= 200
 
 
 def test_the_engine_takes_every_key_of_rounds_and_says_what_came_of_each(tmp_path: Path) -> None:

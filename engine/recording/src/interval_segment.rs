@@ -55,7 +55,7 @@ impl IntervalSegment {
                 number(max_ns),
                 number(bytes),
             ];
-            let narrow = [row.quantity as i32, row.opcode as i32, i32::from(row.phase)];
+            let narrow = [row.quantity as i32, row.opcode as i32, row.stream, i32::from(row.phase)];
             self.wide.iter_mut().zip(wide).for_each(|(column, value)| column.push(value));
             self.narrow.iter_mut().zip(narrow).for_each(|(column, value)| column.push(value));
         }
@@ -114,7 +114,8 @@ pub(crate) fn for_each_interval(
                 quantity: if narrow[0][row] == 0 { Quantity::Service } else { Quantity::Response },
                 opcode: Opcode::from_number(narrow[1][row])
                     .ok_or_else(|| RecordingError::damaged(path, "an entry has no known opcode"))?,
-                phase: u16::try_from(narrow[2][row])
+                stream: narrow[2][row],
+                phase: u16::try_from(narrow[3][row])
                     .map_err(|_| RecordingError::damaged(path, "an entry has no possible phase"))?,
             };
             visit(&entry);

@@ -20,7 +20,7 @@ const REMEMBERED_SECONDS: usize = 120;
 pub struct Kept {
     /// The length of an interval.
     pub interval_ns: i64,
-    /// About so many I/Os of each opcode and second are kept: the slowest.
+    /// About so many I/Os of each opcode and second (and stream, where a phase has several) are kept: the slowest.
     pub slowest_per_second: u64,
     /// Over so many seconds before it, the threshold of a second is taken.
     pub window_s: u64,
@@ -56,11 +56,13 @@ pub struct IntervalRow {
     pub quantity: Quantity,
     /// Of which operation.
     pub opcode: Opcode,
+    /// Of which stream of a phase that has several; -1 of other phases.
+    pub stream: i32,
     /// Of which phase.
     pub phase: u16,
 }
 
-/// One opcode's share of one second.
+/// One opcode's share of one second, of one stream where a phase has several.
 #[derive(Default)]
 struct Cell {
     service: IntervalHistogram,
@@ -82,20 +84,23 @@ impl Cell {
 /// A second that I/Os are still added to.
 struct Second {
     index: i64,
-    kept_from_ns: [i64; OPCODES],
-    cells: [Option<Cell>; OPCODES],
+    /// For each lane.
+    kept_from_ns: Vec<i64>,
+    cells: Vec<Option<Cell>>,
 }
 
-/// A second's distribution as the thresholds of later ones need it: for each opcode the buckets' ceilings and counts.
-type Shape = [Vec<(u64, u64)>; OPCODES];
+/// A second's distribution as the thresholds of later ones need it: for each lane the buckets' ceilings and counts.
+type Shape = Vec<Vec<(u64, u64)>>;
 
 /// The seconds of one phase.
 struct PhaseIntervals {
     phase: u16,
     start_ns: i64,
+    /// The streams that are kept apart, or 0. Each has a lane for every opcode; without, all share those.
+    streams: u16,
     open: VecDeque<Second>,
     /// Thresholds of the seconds that were closed, in case one of their I/Os comes late.
-    thresholds: BTreeMap<i64, [i64; OPCODES]>,
+    thresholds: BTreeMap<i64, Vec<i64>>,
     recent: VecDeque<(i64, Shape)>,
 }
 
@@ -118,14 +123,15 @@ impl Intervals {
         self.phases.iter().any(|known| known.phase == phase)
     }
 
-    /// Tells where the seconds of a phase are counted from. Phases before the one before it are closed.
-    pub fn begin_phase(&mut self, phase: u16, start_ns: i64) {
+    /// Tells where the seconds of a phase are counted from, and how many streams are kept apart (0: none). Phases before the one before
+    /// it are closed.
+    pub fn begin_phase(&mut self, phase: u16, start_ns: i64, streams: u16) {
         while self.phases.len() >= 2 {
             let past = self.phases.remove(0);
             self.close_all(past);
         }
         let (open, thresholds, recent) = Default::default();
-        self.phases.push(PhaseIntervals { phase, start_ns, open, thresholds, recent });
+        self.phases.push(PhaseIntervals { phase, start_ns, streams, open, thresholds, recent });
     }
 
     /// Adds a row of a phase that was begun; true where the row itself is to be kept.
@@ -138,8 +144,9 @@ impl Intervals {
         let known = self.phases.iter_mut().rev().find(|known| known.phase == row.phase);
         let seconds = known.expect("a phase is begun before its rows come");
         let index = (end_ns - seconds.start_ns).div_euclid(self.kept.interval_ns);
+        let lane = seconds.lane(row);
         match seconds.open.iter_mut().rev().find(|second| second.index == index) {
-            Some(second) => add_to(second, &mut self.spare, row),
+            Some(second) => add_to(second, lane, &mut self.spare, row),
             None => self.add_to_another(row, index),
         }
     }
@@ -149,8 +156,9 @@ impl Intervals {
         let Intervals { kept, phases, spare, ready } = self;
         let seconds = phases.iter_mut().find(|known| known.phase == row.phase).expect("add found it");
         seconds.open_second(index, *kept);
+        let lane = seconds.lane(row);
         let second = seconds.open.iter_mut().find(|second| second.index == index);
-        let is_kept = add_to(second.expect("it was opened just now"), spare, row);
+        let is_kept = add_to(second.expect("it was opened just now"), lane, spare, row);
         while seconds.open.len() > OPEN_SECONDS {
             let second = seconds.open.pop_front().expect("there are several");
             seconds.close_second(second, *kept, spare, ready);
@@ -183,9 +191,8 @@ impl Intervals {
 }
 
 #[inline]
-fn add_to(second: &mut Second, spare: &mut Vec<Cell>, row: &IoRecord) -> bool {
-    let opcode = row.opcode as usize;
-    let cell = second.cells[opcode].get_or_insert_with(|| spare.pop().unwrap_or_default());
+fn add_to(second: &mut Second, lane: usize, spare: &mut Vec<Cell>, row: &IoRecord) -> bool {
+    let cell = second.cells[lane].get_or_insert_with(|| spare.pop().unwrap_or_default());
     let bytes = row.length_bytes.max(0) as u64;
     if row.status != 0 || row.latency_ns < 0 {
         cell.failed.count += 1;
@@ -196,35 +203,49 @@ fn add_to(second: &mut Second, spare: &mut Vec<Cell>, row: &IoRecord) -> bool {
     let lateness_ns = row.submit_ns.saturating_sub(row.intended_ns).max(0);
     cell.is_late |= lateness_ns > 0;
     cell.response.add(row.latency_ns.saturating_add(lateness_ns) as u64, bytes);
-    row.latency_ns >= second.kept_from_ns[opcode]
+    row.latency_ns >= second.kept_from_ns[lane]
 }
 
 impl PhaseIntervals {
+    fn lanes(&self) -> usize {
+        usize::from(self.streams.max(1)) * OPCODES
+    }
+
+    /// Where a row belongs.
+    #[inline]
+    fn lane(&self, row: &IoRecord) -> usize {
+        let last = i32::from(self.streams.max(1)) - 1;
+        row.stream.clamp(0, last) as usize * OPCODES + row.opcode as usize
+    }
+
     /// Opens a second, with the thresholds that it had before or those that follow from the seconds behind it.
     fn open_second(&mut self, index: i64, kept: Kept) {
         let kept_from_ns = match self.thresholds.get(&index) {
-            Some(thresholds) => *thresholds,
+            Some(thresholds) => thresholds.clone(),
             // So late that nobody remembers: kept, whatever it is.
-            None if self.thresholds.last_key_value().is_some_and(|(last, _)| *last > index) => [0; OPCODES],
+            None if self.thresholds.last_key_value().is_some_and(|(last, _)| *last > index) => {
+                vec![0; self.lanes()]
+            }
             None => self.next_thresholds(index, kept),
         };
-        self.thresholds.insert(index, kept_from_ns);
+        self.thresholds.insert(index, kept_from_ns.clone());
         while self.thresholds.len() > REMEMBERED_SECONDS {
             self.thresholds.pop_first();
         }
         let place = self.open.partition_point(|second| second.index < index);
-        self.open.insert(place, Second { index, kept_from_ns, cells: Default::default() });
+        let cells = kept_from_ns.iter().map(|_| None).collect();
+        self.open.insert(place, Second { index, kept_from_ns, cells });
     }
 
-    /// For each opcode the least latency that about the wanted number of I/Os a second reach, as the seconds before `index` had them.
-    fn next_thresholds(&mut self, index: i64, kept: Kept) -> [i64; OPCODES] {
+    /// For each lane the least latency that about the wanted number of I/Os a second reach, as the seconds before `index` had them.
+    fn next_thresholds(&mut self, index: i64, kept: Kept) -> Vec<i64> {
         let first = index.saturating_sub(kept.window_s as i64);
         let mut shapes: Vec<Shape> = self.open.iter_mut().map(shape_of).collect();
         shapes.extend(self.recent.iter().filter(|(past, _)| *past >= first).map(|(_, shape)| shape.clone()));
         let wanted = kept.slowest_per_second * shapes.len() as u64;
-        std::array::from_fn(|opcode| {
+        let threshold = |lane: usize| {
             let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
-            for (ceiling_ns, count) in shapes.iter().flat_map(|shape| &shape[opcode]) {
+            for (ceiling_ns, count) in shapes.iter().flat_map(|shape| &shape[lane]) {
                 *counts.entry(*ceiling_ns).or_default() += count;
             }
             let mut above = 0;
@@ -234,7 +255,8 @@ impl PhaseIntervals {
             });
             // The first latency beyond the bucket with which there would be too many.
             full.map_or(0, |(ceiling_ns, _)| i64::try_from(ceiling_ns.saturating_add(1)).unwrap_or(i64::MAX))
-        })
+        };
+        (0..self.lanes()).map(threshold).collect()
     }
 
     fn close_second(
@@ -249,8 +271,10 @@ impl PhaseIntervals {
             self.recent.pop_front();
         }
         let start_ns = self.start_ns + second.index * kept.interval_ns;
-        for (opcode, kept_from_ns) in Opcode::ALL.into_iter().zip(second.kept_from_ns) {
-            let Some(mut cell) = second.cells[opcode as usize].take() else { continue };
+        for (lane, kept_from_ns) in second.kept_from_ns.into_iter().enumerate() {
+            let Some(mut cell) = second.cells[lane].take() else { continue };
+            let opcode = Opcode::ALL[lane % OPCODES];
+            let stream = if self.streams == 0 { -1 } else { (lane / OPCODES) as i32 };
             let entry = |quantity, latency_ceiling_ns, bucket| IntervalRow {
                 start_ns,
                 latency_ceiling_ns,
@@ -258,6 +282,7 @@ impl PhaseIntervals {
                 bucket,
                 quantity,
                 opcode,
+                stream,
                 phase: self.phase,
             };
             if cell.failed.count > 0 {
@@ -277,10 +302,10 @@ impl PhaseIntervals {
 }
 
 fn shape_of(second: &mut Second) -> Shape {
-    std::array::from_fn(|opcode| {
-        let cell = second.cells[opcode].as_mut();
-        cell.map_or_else(Vec::new, |cell| {
+    let shape = |cell: &mut Option<Cell>| {
+        cell.as_mut().map_or_else(Vec::new, |cell| {
             cell.service.buckets().map(|(ceiling_ns, bucket)| (ceiling_ns, bucket.count)).collect()
         })
-    })
+    };
+    second.cells.iter_mut().map(shape).collect()
 }

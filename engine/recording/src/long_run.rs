@@ -15,20 +15,29 @@ const READY_ENTRIES: usize = 8_192;
 
 /// When each phase began, told by whoever starts it before its first row is handed over. Clones share what they hold.
 #[derive(Clone, Debug, Default)]
-pub struct PhaseStarts(Arc<Mutex<Vec<(u16, i64)>>>);
+pub struct PhaseStarts(Arc<Mutex<Vec<PhaseStart>>>);
+
+/// When a phase began, and its streams that are kept apart.
+#[derive(Clone, Copy, Debug)]
+struct PhaseStart {
+    phase: u16,
+    start_ns: i64,
+    streams: u16,
+}
 
 impl PhaseStarts {
-    /// Tells a phase's start, on the recording's clock; what was told first stands.
-    pub fn tell(&self, phase: u16, start_ns: i64) {
+    /// Tells a phase's start, on the recording's clock, and how many streams its histograms keep apart (0: none); what was told first
+    /// stands.
+    pub fn tell(&self, phase: u16, start_ns: i64, streams: u16) {
         let mut starts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !starts.iter().any(|(known, _)| *known == phase) {
-            starts.push((phase, start_ns));
+        if !starts.iter().any(|known| known.phase == phase) {
+            starts.push(PhaseStart { phase, start_ns, streams });
         }
     }
 
-    fn of(&self, phase: u16) -> Option<i64> {
+    fn of(&self, phase: u16) -> Option<PhaseStart> {
         let starts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        starts.iter().find(|(known, _)| *known == phase).map(|(_, start_ns)| *start_ns)
+        starts.iter().find(|known| known.phase == phase).copied()
     }
 }
 
@@ -73,7 +82,10 @@ impl LongRun {
         for row in rows {
             if !self.intervals.knows(row.phase) {
                 // A phase whose start nobody told is counted from its first row.
-                self.intervals.begin_phase(row.phase, self.starts.of(row.phase).unwrap_or(row.submit_ns));
+                let start = self.starts.of(row.phase);
+                let (start_ns, streams) =
+                    start.map_or((row.submit_ns, 0), |start| (start.start_ns, start.streams));
+                self.intervals.begin_phase(row.phase, start_ns, streams);
             }
             if self.intervals.add(row) {
                 self.chosen.push(*row);

@@ -20,7 +20,7 @@ pub const COLUMN_NAMES: [&str; 10] = [
 ];
 
 /// The columns of `intervals/NNNNN.parquet`, in order.
-pub const INTERVAL_COLUMN_NAMES: [&str; 10] = [
+pub const INTERVAL_COLUMN_NAMES: [&str; 11] = [
     "start_ns",
     "latency_ceiling_ns",
     "kept_from_ns",
@@ -30,6 +30,7 @@ pub const INTERVAL_COLUMN_NAMES: [&str; 10] = [
     "bytes",
     "quantity",
     "opcode",
+    "stream",
     "phase",
 ];
 

@@ -165,7 +165,7 @@ fn after_a_crash_the_histograms_and_slowest_rows_of_closed_segments_are_counted(
     manifest.kept = Some(Kept { slowest_per_second: 10, ..Kept::default() });
     let young = WriterLimits { segment_age: Duration::ZERO, ..limits(1000) };
     let mut writer = RecordingWriter::create(&path, manifest, young).unwrap();
-    writer.phase_starts().tell(0, 0);
+    writer.phase_starts().tell(0, 0, 0);
     let read_at =
         |time_ns: i64| IoRecord { opcode: Opcode::Read, ..row(time_ns, 1_000 + time_ns / 1_000_000 % 997) };
     for second in 0..20 {

@@ -98,7 +98,7 @@ pub fn administer(
     device_of(target)?;
     let Target::Passthru(device) = target else { unreachable!("it was looked at above") };
     let start_ns = context.clock.now_ns();
-    context.shared.phase_starts.tell(context.index, start_ns);
+    context.shared.phase_starts.tell(context.index, start_ns, 0);
     let phase = PhaseName::of(job, context.round.clone());
     tell(Event::Phase { index: context.index, phase, start_ns, planned_ios: Some(0), planned_ns: None });
     let mut progress = |done_share| {

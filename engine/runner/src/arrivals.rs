@@ -23,6 +23,8 @@ pub enum Arrivals {
         turn: u64,
         /// How many generators there are.
         step: u64,
+        /// Where in a gap the first one lies, of streams that are not to begin at once.
+        stagger: f64,
     },
     /// Without memory: the schedules of several generators together are such a one too.
     Poisson {
@@ -33,21 +35,41 @@ pub enum Arrivals {
         /// Of its gaps alone, so that places and mix are the same at every rate.
         random: SplitMix64,
     },
+    /// All generators at once, each a whole number a second.
+    InPhase {
+        /// I/Os per second of this generator.
+        rate_iops: u64,
+        /// The next one's number.
+        turn: u64,
+    },
+    /// One at a time.
+    AfterCompletion {
+        /// How long after one completed the next one goes.
+        think_ns: i64,
+        /// When that is; `None` while one is in flight.
+        ready_ns: Option<i64>,
+    },
 }
 
 impl Arrivals {
     /// The schedule of the `index`-th of `count` generators.
-    pub fn new(job: Option<&ArrivalsJob>, index: u64, count: u64, seed: u64) -> Arrivals {
+    pub fn new(job: Option<&ArrivalsJob>, (index, count): (u64, u64), seed: u64, stagger: f64) -> Arrivals {
         match job {
             None | Some(ArrivalsJob::Recording { .. }) => Arrivals::Unscheduled,
             Some(ArrivalsJob::Constant { rate_iops }) => {
-                Arrivals::Constant { rate_iops: *rate_iops, turn: index, step: count }
+                Arrivals::Constant { rate_iops: *rate_iops, turn: index, step: count, stagger }
             }
             Some(ArrivalsJob::Poisson { rate_iops }) => Arrivals::Poisson {
                 gap_ns: 1e9 * count as f64 / rate_iops,
                 time_ns: 0.0,
                 random: SplitMix64::new(!seed),
             },
+            Some(ArrivalsJob::Act { rate_iops }) => {
+                Arrivals::InPhase { rate_iops: (rate_iops / count as f64).floor() as u64, turn: 0 }
+            }
+            Some(ArrivalsJob::AfterCompletion { think_ns }) => {
+                Arrivals::AfterCompletion { think_ns: *think_ns, ready_ns: Some(0) }
+            }
         }
     }
 
@@ -56,8 +78,8 @@ impl Arrivals {
     pub fn next_ns(&mut self) -> i64 {
         match self {
             Arrivals::Unscheduled => 0,
-            Arrivals::Constant { rate_iops, turn, step } => {
-                let due_ns = *turn as f64 * 1e9 / *rate_iops;
+            Arrivals::Constant { rate_iops, turn, step, stagger } => {
+                let due_ns = (*turn as f64 + *stagger) * 1e9 / *rate_iops;
                 *turn += *step;
                 due_ns.round() as i64
             }
@@ -66,6 +88,25 @@ impl Arrivals {
                 *time_ns -= *gap_ns * (1.0 - crate::places::unit(random)).ln();
                 *time_ns as i64
             }
+            Arrivals::InPhase { rate_iops, turn } => {
+                let due_ns = i128::from(*turn) * 1_000_000_000 / i128::from(*rate_iops);
+                *turn += 1;
+                due_ns as i64
+            }
+            Arrivals::AfterCompletion { ready_ns, .. } => ready_ns.take().unwrap_or(0),
+        }
+    }
+
+    /// Whether the next I/O has no time before another one completes.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        matches!(self, Arrivals::AfterCompletion { ready_ns: None, .. })
+    }
+
+    /// One of the generator's I/Os has completed.
+    pub fn completed(&mut self, at_ns: i64) {
+        if let Arrivals::AfterCompletion { think_ns, ready_ns } = self {
+            *ready_ns = Some(at_ns.saturating_add(*think_ns));
         }
     }
 }
@@ -122,7 +163,7 @@ impl ArrivalFeeder {
 /// A time without an I/O: the generator makes that.
 fn scheduled(due_ns: i64, sequence: u64) -> Planned {
     let command = Command { offset_bytes: 0, length_bytes: 0, opcode: Opcode::Read, flags: Flags::NONE };
-    Planned { command, due_ns, gate: 0, sequence, stream: 0, opens_gates: false }
+    Planned { command, due_ns, gate: 0, sequence, stream: 0, part: 0, opens_gates: false }
 }
 
 #[cfg(test)]
@@ -132,7 +173,7 @@ mod tests {
     fn merged(job: &ArrivalsJob, threads: u64, each: usize) -> Vec<i64> {
         let mut times: Vec<i64> = (0..threads)
             .flat_map(|index| {
-                let mut arrivals = Arrivals::new(Some(job), index, threads, index);
+                let mut arrivals = Arrivals::new(Some(job), (index, threads), index, 0.0);
                 (0..each).map(|_| arrivals.next_ns()).collect::<Vec<_>>()
             })
             .collect();
@@ -150,6 +191,24 @@ mod tests {
                 (0, 333_333, 1_000_000_000, 3_000_000_000)
             );
         }
+    }
+
+    #[test]
+    fn threads_in_phase_go_together_and_what_the_rate_leaves_over_falls_away() {
+        let times = merged(&ArrivalsJob::Act { rate_iops: 2_005.0 }, 10, 400);
+        assert!(times.chunks_exact(10).all(|burst| burst.iter().all(|time_ns| *time_ns == burst[0])));
+        assert_eq!((times[0], times[10], times[2_000]), (0, 5_000_000, 1_000_000_000));
+    }
+
+    #[test]
+    fn a_thread_waits_for_its_completion_and_thinks() {
+        let job = ArrivalsJob::AfterCompletion { think_ns: 7 };
+        let mut arrivals = Arrivals::new(Some(&job), (0, 1), 0, 0.0);
+        assert!(!arrivals.is_waiting());
+        assert_eq!(arrivals.next_ns(), 0);
+        assert!(arrivals.is_waiting());
+        arrivals.completed(100);
+        assert_eq!((arrivals.is_waiting(), arrivals.next_ns()), (false, 107));
     }
 
     #[test]

@@ -216,6 +216,7 @@ impl Feeder<'_> {
             gate,
             sequence,
             stream: row.stream,
+            part: 0,
             opens_gates: complete_ns.is_some(),
         };
         let submitters = feeds.queues.len();

@@ -6,12 +6,13 @@ use crate::event::Event;
 use crate::feeder::{queues, Feeds};
 use crate::generated::Generated;
 use crate::job_generated::ArrivalsJob;
+use crate::orders::GaveUp;
 use crate::phase::{run_submitters, Feed, Feeding, PhaseContext, PhaseOutcome, RowProducers};
 use crate::plan::PhasePlan;
 use crate::rounds::Rounds;
 use crate::warnings;
 use crate::workload::Workload;
-use serde_json::Map;
+use serde_json::{json, Map};
 use testdrive_core::Opcode;
 use testdrive_drives::Target;
 
@@ -26,24 +27,27 @@ pub fn generate(
     context: &PhaseContext<'_>,
     tell: &mut dyn FnMut(Event),
 ) -> Result<PhaseOutcome, RunError> {
-    let mut workload = plan.workload(target.identity()).expect("the phase generates its I/Os");
+    let mut workloads = plan.workloads(target.identity());
     let mut findings = Map::new();
     if plan.is_purge() {
         let purges = !target.unsupported().contains(&Opcode::Trim);
         findings.insert("purge".into(), if purges { "trim" } else { "none" }.into());
         if !purges {
-            workload.ends.ios = Some(0);
+            workloads[0].ends.ios = Some(0);
             tell(Event::Warning(warnings::no_purge(plan.job.name(), target.identity())));
         }
     }
     let submitters = plan.submitters(target);
-    if workload.threads > 1 {
-        findings.insert("threads".into(), workload.threads.into());
+    let names = plan.stream_names();
+    let threads = plan.threads();
+    if threads > 1 {
+        findings.insert("threads".into(), threads.into());
         findings.insert("submitters".into(), submitters.into());
     }
     let rounds = plan.steady_state().map(|job| Rounds::new(job, submitters));
-    let (sources, feeder) = sources(&workload, submitters)?;
+    let (sources, feeder) = sources(&workloads, submitters)?;
     let feeding = Feeding { sources, feeder, rounds: rounds.as_ref() };
+    context.shared.stream_names.lock().expect("no holder of this lock panics").clone_from(&names);
     let mut outcome = run_submitters(plan, target, feeding, producers, context, tell)?;
     if let Some(rounds) = &rounds {
         findings.insert("steady_state".into(), rounds.to_json(outcome.start_ns));
@@ -51,7 +55,15 @@ pub fn generate(
             tell(Event::Warning(warnings::not_steady(plan.job.name(), rounds.count())));
         }
     }
-    if workload.arrivals.is_some() {
+    if let Some(GaveUp { stream, at_ns, lag_ns, max_lag_ns }) = outcome.gave_up {
+        let name = usize::try_from(stream).ok().and_then(|stream| names.get(stream));
+        let found = json!({"stream": name, "at_ns": at_ns, "lag_ns": lag_ns, "max_lag_ns": max_lag_ns});
+        findings.insert("cannot_keep_up".into(), found);
+    }
+    if !names.is_empty() {
+        findings.insert("streams".into(), names.into());
+    }
+    if workloads[0].arrivals.is_some() {
         findings.insert("arrivals_not_issued".into(), outcome.overdue.into());
         if outcome.starved > 0 {
             tell(Event::Warning(warnings::starved(outcome.starved)));
@@ -65,7 +77,11 @@ pub fn generate(
 type FedSources = (Vec<Generated>, Option<(Feed<'static>, Feeds)>);
 
 /// What the submitters take their I/Os from.
-fn sources(workload: &Workload, submitters: usize) -> Result<FedSources, RunError> {
+fn sources(workloads: &[Workload], submitters: usize) -> Result<FedSources, RunError> {
+    let workload = &workloads[0];
+    if workload.stream.is_some() {
+        return Ok((Generated::of_streams(workloads, submitters), None));
+    }
     let sources = Generated::sources(workload, submitters);
     let Some(ArrivalsJob::Recording { recording }) = &workload.arrivals else { return Ok((sources, None)) };
     let feeder = ArrivalFeeder { recording: ArrivalFeeder::open(recording)?, on_off: workload.on_off };

@@ -42,7 +42,9 @@ pub fn open_sources(job: &Job) -> Result<Vec<Option<Recording>>, RunError> {
 pub fn modifies(phase: &PhaseJob, source: Option<&Recording>) -> bool {
     match (phase, source) {
         (PhaseJob::Prepare(_), _) => true,
-        (PhaseJob::Synthetic(job), _) => job.trim_share > 0.0 || job.write_share() > 0.0,
+        (PhaseJob::Synthetic(job), _) => {
+            job.parts().iter().any(|part| part.trim_share > 0.0 || part.write_share() > 0.0)
+        }
         (PhaseJob::Replay(job), source) => {
             Opcode::ALL.into_iter().filter(|opcode| opcode.modifies()).any(|opcode| {
                 job.keeps(opcode)
@@ -127,10 +129,11 @@ pub fn check_fit(
     if capacity_bytes < block_bytes {
         return too_small(format!("less than one block of {block_bytes}: give a larger drive"));
     }
-    Workload::of(phase, identity).map_err(|error| error.in_phase(phase.name()))?;
+    Workload::all_of(phase, identity).map_err(|error| error.in_phase(phase.name()))?;
     if let PhaseJob::Synthetic(job) = phase {
-        if job.trim_share > 0.0 && target.unsupported().contains(&Opcode::Trim) {
-            let (share, uri) = (job.trim_share, &identity.uri);
+        let trim_share = job.parts().iter().map(|part| part.trim_share).fold(0.0, f64::max);
+        if trim_share > 0.0 && target.unsupported().contains(&Opcode::Trim) {
+            let (share, uri) = (trim_share, &identity.uri);
             let message =
                 format!("trim_share is {share}, and {uri} takes no trims: give 0, or another drive");
             return Err(RunError::usage(message).in_phase(phase.name()));

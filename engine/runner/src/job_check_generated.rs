@@ -3,9 +3,10 @@
 use crate::error::RunError;
 use crate::job::{Data, TRANSFER_MAX_BYTES};
 use crate::job_check::{check, check_depth, check_duration, TIME_MAX_NS};
+use crate::job_check_streams::check_streams;
 use crate::job_generated::{
-    ArrivalsJob, BlockBytes, HotSpot, Pattern, PrepareJob, PrepareMethod, PurgeHow, SteadyStateJob,
-    SyntheticJob, SHARE_TOLERANCE,
+    ArrivalsJob, BlockBytes, BlockRange, HotSpot, Pattern, PrepareJob, PrepareMethod, PurgeHow,
+    SteadyStateJob, SyntheticJob, SHARE_TOLERANCE,
 };
 use crate::placement::CPU_MAX;
 
@@ -13,6 +14,8 @@ use crate::placement::CPU_MAX;
 const FILLS_MAX: f64 = 1_000.0;
 /// The most lengths, and the most hot spots.
 const SHARES_MAX: usize = 64;
+/// The most lengths that a range has.
+const STEPS_MAX: u64 = 4_096;
 /// The most threads: each has its buffers and its queue of rows.
 const THREADS_MAX: u32 = 64;
 /// The most memory for refilled buffers.
@@ -51,6 +54,21 @@ pub fn check_prepare(job: &PrepareJob) -> Result<(), RunError> {
 }
 
 pub fn check_synthetic(job: &SyntheticJob) -> Result<(), RunError> {
+    if job.streams.is_empty() {
+        let closed = matches!(job.arrivals, Some(ArrivalsJob::AfterCompletion { .. }));
+        let wanted = "none without streams, which makes a closed loop";
+        check(!closed, "arrivals", "after_completion", wanted)?;
+        return check_part(job);
+    }
+    check_threads(job)?;
+    check_ends(job)?;
+    check_times(job)?;
+    check_span(job.offset_bytes, job.span_bytes, job.span_share)?;
+    check_streams(job)
+}
+
+/// Checks a phase without streams, or one of them.
+pub fn check_part(job: &SyntheticJob) -> Result<(), RunError> {
     check_threads(job)?;
     check_blocks(job)?;
     check_ends(job)?;
@@ -60,14 +78,14 @@ pub fn check_synthetic(job: &SyntheticJob) -> Result<(), RunError> {
     let sum = job.read_share + job.trim_share;
     check(sum <= 1.0 + SHARE_TOLERANCE, "read_share + trim_share", sum, "shares of at most 1 together")?;
     check_span(job.offset_bytes, job.span_bytes, job.span_share)?;
-    let longest_bytes = job.block_bytes.shares().iter().map(|block| block.bytes).max().unwrap_or(0);
+    let longest_bytes = job.block_bytes.longest_bytes(512);
     let depth = if job.arrivals.is_some() { job.max_in_flight } else { job.depth };
     check_refill(job.refill, job.data, depth, longest_bytes)?;
     check_hot_spots(job)
 }
 
 /// Each I/O in flight has a buffer of its own then.
-fn check_refill(refill: bool, data: Data, depth: u32, block_bytes: u64) -> Result<(), RunError> {
+pub fn check_refill(refill: bool, data: Data, depth: u32, block_bytes: u64) -> Result<(), RunError> {
     check(
         !refill || data != Data::Zero,
         "refill",
@@ -82,9 +100,9 @@ fn check_refill(refill: bool, data: Data, depth: u32, block_bytes: u64) -> Resul
 fn check_threads(job: &SyntheticJob) -> Result<(), RunError> {
     check_depth("depth", job.depth)?;
     check((1..=THREADS_MAX).contains(&job.threads), "threads", job.threads, "a number from 1 to 64")?;
-    let (key, depth) = match job.arrivals {
-        None => ("depth", job.depth),
-        Some(_) => ("max_in_flight", job.max_in_flight),
+    let (key, depth) = match job.is_open() {
+        false => ("depth", job.depth),
+        true => ("max_in_flight", job.max_in_flight),
     };
     let wanted = format!("at most {key}: each keeps an I/O in flight");
     check(job.threads <= depth, "threads", job.threads, &wanted)?;
@@ -103,6 +121,15 @@ fn check_block(key: &str, block_bytes: u64) -> Result<(), RunError> {
     check(valid, key, block_bytes, "a multiple of 512, at most 256 MiB")
 }
 
+fn check_range(range: BlockRange) -> Result<(), RunError> {
+    let BlockRange { from, to, step } = range;
+    let in_range = (1..=to).contains(&from) && to <= TRANSFER_MAX_BYTES;
+    check(in_range, "from", from, "a length from 1 on, at most `to`, which is at most 256 MiB")?;
+    check(step.is_multiple_of(512) && step <= TRANSFER_MAX_BYTES, "step", step, "a multiple of 512")?;
+    let steps = (to - from) / step.max(512);
+    check(steps < STEPS_MAX, "the number of lengths in block_bytes", steps, "fewer than 4096: a larger step")
+}
+
 fn check_fills(key: &str, fills: f64) -> Result<(), RunError> {
     check(fills > 0.0 && fills <= FILLS_MAX, key, fills, "a number above 0, at most 1000")
 }
@@ -118,8 +145,12 @@ fn check_span(offset_bytes: u64, span_bytes: Option<u64>, span_share: Option<f64
 }
 
 fn check_blocks(job: &SyntheticJob) -> Result<(), RunError> {
-    let shares = job.block_bytes.shares();
-    let count_valid = (1..=SHARES_MAX).contains(&shares.len());
+    if let BlockBytes::Range(range) = job.block_bytes {
+        check_range(range)?;
+    }
+    let shares = job.block_bytes.shares(512);
+    let count_valid =
+        matches!(job.block_bytes, BlockBytes::Range(_)) || (1..=SHARES_MAX).contains(&shares.len());
     check(count_valid, "the number of lengths in block_bytes", shares.len(), "from 1 to 64")?;
     for block in &shares {
         check_block("block_bytes", block.bytes)?;
@@ -175,9 +206,25 @@ fn check_ends(job: &SyntheticJob) -> Result<(), RunError> {
 /// What decides when I/Os go.
 fn check_times(job: &SyntheticJob) -> Result<(), RunError> {
     check_depth("max_in_flight", job.max_in_flight)?;
-    let open = job.arrivals.is_some();
-    if let Some(ArrivalsJob::Constant { rate_iops } | ArrivalsJob::Poisson { rate_iops }) = &job.arrivals {
-        check_rate("rate_iops", *rate_iops)?;
+    let open = job.is_open();
+    match job.arrivals {
+        Some(ArrivalsJob::Constant { rate_iops } | ArrivalsJob::Poisson { rate_iops }) => {
+            check_rate("rate_iops", rate_iops)?;
+        }
+        Some(ArrivalsJob::Act { rate_iops }) => {
+            check_rate("rate_iops", rate_iops)?;
+            let each = rate_iops / f64::from(job.threads);
+            check(
+                each >= 1.0,
+                "rate_iops",
+                rate_iops,
+                "at least one a second for each thread with arrivals act",
+            )?;
+        }
+        Some(ArrivalsJob::AfterCompletion { think_ns }) => {
+            check((0..=TIME_MAX_NS).contains(&think_ns), "think_ns", think_ns, "a time of at most a year")?;
+        }
+        Some(ArrivalsJob::Recording { .. }) | None => {}
     }
     for (key, limit) in
         [("rate_limit_iops", job.rate_limit_iops), ("rate_limit_bytes_per_s", job.rate_limit_bytes_per_s)]

@@ -1,6 +1,7 @@
 //! The phases of the job whose I/Os are generated: `prepare` and `synthetic`. Documented in `docs/job.md`.
 
 use crate::job::Data;
+use crate::job_streams::StreamJob;
 use crate::throttle::OnOff;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -119,25 +120,64 @@ pub struct BlockShare {
     pub share: f64,
 }
 
+/// Lengths that a drive's blocks make of records: every step from the least to the greatest is as likely.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BlockRange {
+    /// The smallest record, which is rounded up to a step.
+    pub from: u64,
+    /// The largest.
+    pub to: u64,
+    /// A step; the drive's block where that is larger.
+    #[serde(default)]
+    pub step: u64,
+}
+
 /// How long I/Os are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
     untagged,
-    expecting = "block_bytes is an integer, or a list of {\"bytes\": integer, \"share\": number}"
+    expecting = "block_bytes is an integer, or a list of {\"bytes\": integer, \"share\": number}, or {\"from\": integer, \"to\": integer}"
 )]
 pub enum BlockBytes {
     /// All as long.
     One(u64),
     /// A distribution.
     Several(Vec<BlockShare>),
+    /// A range.
+    Range(BlockRange),
 }
 
 impl BlockBytes {
-    /// As a distribution.
-    pub fn shares(&self) -> Vec<BlockShare> {
+    /// As a distribution, on a drive with such blocks.
+    pub fn shares(&self, logical_block_bytes: u64) -> Vec<BlockShare> {
         match self {
             BlockBytes::One(bytes) => vec![BlockShare { bytes: *bytes, share: 1.0 }],
             BlockBytes::Several(shares) => shares.clone(),
+            BlockBytes::Range(BlockRange { from, to, step }) => {
+                let step_bytes = (*step).max(logical_block_bytes).max(1);
+                let (first, last) = (from.div_ceil(step_bytes), to.div_ceil(step_bytes));
+                let share = 1.0 / (last.saturating_sub(first) + 1) as f64;
+                (first..=last).map(|steps| BlockShare { bytes: steps * step_bytes, share }).collect()
+            }
+        }
+    }
+
+    /// The longest, on a drive with such blocks.
+    pub fn longest_bytes(&self, logical_block_bytes: u64) -> u64 {
+        match self {
+            BlockBytes::Range(BlockRange { to, step, .. }) => {
+                to.next_multiple_of((*step).max(logical_block_bytes).max(1))
+            }
+            _ => self.shares(logical_block_bytes).iter().map(|block| block.bytes).max().unwrap_or(0),
+        }
+    }
+
+    /// What offsets are multiples of where the job does not say: of a range its step, else each I/O's own length.
+    pub fn alignment_bytes(&self, logical_block_bytes: u64) -> Option<u64> {
+        match self {
+            BlockBytes::Range(BlockRange { step, .. }) => Some((*step).max(logical_block_bytes)),
+            _ => None,
         }
     }
 }
@@ -200,6 +240,17 @@ pub enum ArrivalsJob {
         /// How many a second on average.
         rate_iops: f64,
     },
+    /// From threads that all begin at once, each with a whole number a second: what the rate leaves over falls away.
+    Act {
+        /// How many a second were asked of all threads together.
+        rate_iops: f64,
+    },
+    /// Of a stream: each thread's next I/O goes so long after its last one completed.
+    AfterCompletion {
+        /// How long.
+        #[serde(default)]
+        think_ns: i64,
+    },
     /// As in a recording, whose places and opcodes are not taken.
     Recording {
         /// Which.
@@ -247,6 +298,9 @@ pub struct SyntheticJob {
     /// How late an open loop may be before the run is given up.
     #[serde(default)]
     pub max_lag_ns: Option<i64>,
+    /// Several workloads at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub streams: Vec<StreamJob>,
     /// At most so many I/Os per second of a closed loop.
     #[serde(default)]
     pub rate_limit_iops: Option<f64>,
@@ -347,10 +401,10 @@ fn default_fills() -> f64 {
 fn default_depth() -> u32 {
     32
 }
-fn default_block_bytes() -> BlockBytes {
+pub(crate) fn default_block_bytes() -> BlockBytes {
     BlockBytes::One(4 << 10)
 }
-fn default_read_share() -> f64 {
+pub(crate) fn default_read_share() -> f64 {
     1.0
 }
 fn default_seed() -> u64 {
@@ -368,6 +422,6 @@ fn default_range_share() -> f64 {
 fn default_slope_share() -> f64 {
     0.10
 }
-fn default_threads() -> u32 {
+pub(crate) fn default_threads() -> u32 {
     1
 }

@@ -2,10 +2,12 @@
 
 use crate::gates::DepthMeter;
 use crate::job::OnError;
+use crate::job_streams::MaxLag;
 use crate::rounds::Tally;
 use crate::stop::Stop;
 use crate::throttle::Limits;
 use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::Mutex;
 use testdrive_core::OpcodeCounts;
 use testdrive_recording::PhaseStarts;
 
@@ -38,6 +40,8 @@ pub struct Shared {
     pub in_flight: AtomicU64,
     /// When each phase began, for a recorder that counts by the second.
     pub phase_starts: PhaseStarts,
+    /// What the phase's streams are called, for messages.
+    pub stream_names: Mutex<Vec<String>>,
 }
 
 impl Default for Shared {
@@ -51,6 +55,7 @@ impl Default for Shared {
             errors: AtomicU64::new(0),
             in_flight: AtomicU64::new(0),
             phase_starts: PhaseStarts::default(),
+            stream_names: Mutex::default(),
         }
     }
 }
@@ -71,7 +76,9 @@ pub struct Orders {
     /// What holds a closed loop back.
     pub limits: Limits,
     /// How late an I/O may be before the run is given up.
-    pub max_lag_ns: Option<i64>,
+    pub max_lag: MaxLag,
+    /// Whether the source is told of completions.
+    pub tells_completions: bool,
     /// Whether I/Os whose time came before the end, but that did not go, are counted here: a replay's feeder counts its own.
     pub counts_overdue: bool,
     /// A drive that is silent for so long is dead.
@@ -80,6 +87,19 @@ pub struct Orders {
     pub on_error: OnError,
     /// The rows' phase.
     pub phase: u16,
+}
+
+/// When and why a worker found that the drive cannot keep up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GaveUp {
+    /// The stream of the I/O that was late.
+    pub stream: i32,
+    /// When, from the phase's start.
+    pub at_ns: i64,
+    /// How late it was.
+    pub lag_ns: i64,
+    /// How late it might have been.
+    pub max_lag_ns: i64,
 }
 
 /// What a worker did.
@@ -105,4 +125,6 @@ pub struct Report {
     pub starved: u64,
     /// When the recorder's queue was full, so that the loop had to wait.
     pub recorder_waits: u64,
+    /// That the drive cannot keep up.
+    pub gave_up: Option<GaveUp>,
 }

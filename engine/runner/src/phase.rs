@@ -9,7 +9,7 @@ use crate::feeder::{queues, Feeder, Feeds};
 use crate::gates::DepthMeter;
 use crate::generate::generate;
 use crate::job::{OnError, PhaseJob};
-use crate::orders::{Pacing, Shared};
+use crate::orders::{GaveUp, Pacing, Shared};
 use crate::plan::{lba_map, write_data, PhasePlan};
 use crate::recorder::{Live, RowQueue};
 use crate::rounds::{Rounds, Tally};
@@ -68,6 +68,8 @@ pub struct PhaseOutcome {
     pub error: Option<RunError>,
     /// I/Os of an open loop that did not go before the phase ended, though their time came.
     pub overdue: u64,
+    /// That the drive cannot keep up, as the first submitter found it.
+    pub gave_up: Option<GaveUp>,
     /// Times that a submitter found nothing decoded.
     pub starved: u64,
     /// Times that a submitter waited for the recorder.
@@ -97,7 +99,7 @@ pub fn run_phase(
     tell: &mut dyn FnMut(Event),
 ) -> Result<PhaseOutcome, RunError> {
     // A format may have left less than was expected when the job was looked at.
-    Workload::of(plan.job, target.identity()).map_err(|error| error.in_phase(plan.job.name()))?;
+    Workload::all_of(plan.job, target.identity()).map_err(|error| error.in_phase(plan.job.name()))?;
     if let Some(what) = Administration::of(plan.job) {
         return administer(plan.job, what, target, context, tell);
     }
@@ -307,6 +309,7 @@ fn merge(
         completed: Tally::default(),
         error,
         overdue: 0,
+        gave_up: None,
         starved: 0,
         recorder_waits: 0,
         submitter_cpu_share: 0.0,
@@ -327,6 +330,8 @@ fn merge(
         intended = join_spans(intended, report.intended_ns);
         submissions = join_spans(submissions, report.submitted_ns);
         outcome.overdue += report.overdue;
+        let found = outcome.gave_up.into_iter().chain(report.gave_up);
+        outcome.gave_up = found.min_by_key(|gave_up| gave_up.at_ns);
         outcome.starved += report.starved;
         outcome.recorder_waits += report.recorder_waits;
         outcome.end_ns = outcome.end_ns.max(end_ns);

@@ -3,7 +3,8 @@
 use crate::administer::Administration;
 use crate::event::{PhaseName, PlannedPhase, RoundPosition};
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
-use crate::job_generated::{PrepareMethod, PurgeHow, SteadyStateJob};
+use crate::job_generated::{ArrivalsJob, PrepareMethod, PurgeHow, SteadyStateJob};
+use crate::job_streams::MaxLag;
 use crate::orders::Pacing;
 use crate::throttle::Limits;
 use crate::workload::Workload;
@@ -38,7 +39,7 @@ impl PhasePlan<'_> {
     pub fn pacing(&self) -> Pacing {
         match self.job {
             PhaseJob::Prepare(job) => Pacing::Closed(job.depth as usize),
-            PhaseJob::Synthetic(job) if job.arrivals.is_some() => Pacing::Timed,
+            PhaseJob::Synthetic(job) if job.is_open() => Pacing::Timed,
             PhaseJob::Synthetic(job) => Pacing::Closed(job.depth as usize),
             PhaseJob::Replay(job) => match job.pace {
                 Pace::Timed => Pacing::Timed,
@@ -70,7 +71,7 @@ impl PhasePlan<'_> {
     /// What holds each of so many submitters of a closed loop back.
     pub fn limits(&self, submitters: usize) -> Limits {
         match self.job {
-            PhaseJob::Synthetic(job) if job.arrivals.is_none() => {
+            PhaseJob::Synthetic(job) if !job.is_open() => {
                 let part = |rate: Option<f64>| rate.map(|rate| rate / submitters as f64);
                 Limits {
                     iops: part(job.rate_limit_iops),
@@ -83,11 +84,33 @@ impl PhasePlan<'_> {
     }
 
     /// How late an I/O may be before the run is given up.
-    pub fn max_lag_ns(&self) -> Option<i64> {
+    pub fn max_lag(&self) -> MaxLag {
         match self.job {
-            PhaseJob::Synthetic(job) => job.max_lag_ns,
-            PhaseJob::Prepare(_) | PhaseJob::Replay(_) => None,
+            PhaseJob::Synthetic(job) => job.max_lag(),
+            PhaseJob::Prepare(_) | PhaseJob::Replay(_) => MaxLag::None,
         }
+    }
+
+    /// How many threads the phase asks for.
+    pub fn threads(&self) -> u32 {
+        match self.job {
+            PhaseJob::Synthetic(job) => job.threads,
+            PhaseJob::Prepare(_) | PhaseJob::Replay(_) => 1,
+        }
+    }
+
+    /// What its streams are called; none of a phase without.
+    pub fn stream_names(&self) -> Vec<String> {
+        match self.job {
+            PhaseJob::Synthetic(job) => job.stream_names(),
+            PhaseJob::Prepare(_) | PhaseJob::Replay(_) => Vec::new(),
+        }
+    }
+
+    /// Whether the times of some I/Os follow from the completions of others.
+    pub fn follows_completions(&self) -> bool {
+        let follows = |arrivals: &ArrivalsJob| matches!(arrivals, ArrivalsJob::AfterCompletion { .. });
+        matches!(self.job, PhaseJob::Synthetic(job) if job.streams.iter().any(|stream| follows(&stream.arrivals)))
     }
 
     /// The CPU that the `index`-th submitter is kept on.
@@ -98,9 +121,9 @@ impl PhasePlan<'_> {
         }
     }
 
-    /// What is generated on a drive that the phase was found to fit; `None` for a replay.
-    pub fn workload(&self, drive: &DriveIdentity) -> Option<Workload> {
-        Workload::of(self.job, drive).expect("the phase was checked against the drive")
+    /// What is generated on a drive that the phase was found to fit, of each of its streams; nothing for a replay.
+    pub fn workloads(&self, drive: &DriveIdentity) -> Vec<Workload> {
+        Workload::all_of(self.job, drive).expect("the phase was checked against the drive")
     }
 
     /// Whether the phase is to trim everything.
@@ -124,7 +147,8 @@ impl PhasePlan<'_> {
         }
         match (self.job, self.recording) {
             (PhaseJob::Prepare(_) | PhaseJob::Synthetic(_), _) => {
-                self.workload(drive).map_or(block_bytes, |workload| workload.transfer_bytes_max())
+                let workloads = self.workloads(drive);
+                workloads.iter().map(Workload::transfer_bytes_max).max().unwrap_or(block_bytes)
             }
             (PhaseJob::Replay(_), Some(recording)) => {
                 let counts = &recording.manifest.counts.by_opcode;
@@ -145,7 +169,10 @@ impl PhasePlan<'_> {
             return Some(0);
         }
         match (self.job, self.recording) {
-            (PhaseJob::Prepare(_) | PhaseJob::Synthetic(_), _) => self.workload(drive)?.planned_ios(),
+            (PhaseJob::Prepare(_) | PhaseJob::Synthetic(_), _) => match &self.workloads(drive)[..] {
+                [workload] => workload.planned_ios(),
+                _ => None,
+            },
             (PhaseJob::Replay(job), Some(recording)) if job.duration_ns.is_none() => {
                 let counts = measured_counts(recording);
                 let kept = Opcode::ALL.into_iter().filter(|opcode| job.keeps(*opcode));

@@ -33,6 +33,7 @@ impl Slot {
             gate: 0,
             sequence: 0,
             stream: 0,
+            part: 0,
             opens_gates: false,
         },
         busy: false,

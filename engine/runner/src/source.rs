@@ -15,6 +15,8 @@ pub struct Planned {
     pub sequence: u64,
     /// What the row carries as `stream`.
     pub stream: i32,
+    /// Which of several generators made it.
+    pub part: u16,
     /// Whether its completion counts for gates: it does where the source saw it complete.
     pub opens_gates: bool,
 }
@@ -38,4 +40,6 @@ pub trait Source {
     fn peek(&mut self) -> Peek;
     /// Takes what was peeked.
     fn take(&mut self);
+    /// An I/O that a generator made has completed, at a time from the phase's start; told where the orders ask for it.
+    fn completed(&mut self, _part: u16, _at_ns: i64) {}
 }

@@ -215,7 +215,8 @@ impl<'a> Submission<'a> {
         let lead_ns = if drive.identity().modelled { 0 } else { START_AFTER_NS };
         let start_ns = self.line.wait(|| drive.now_ns() + lead_ns)?;
         // Before the first I/O, so that its row finds it.
-        self.context.shared.phase_starts.tell(self.context.index, start_ns);
+        let streams = self.plan.stream_names().len() as u16;
+        self.context.shared.phase_starts.tell(self.context.index, start_ns, streams);
         let orders = Orders {
             pacing: self.plan.pacing(),
             depth: self.options.depth,
@@ -224,7 +225,8 @@ impl<'a> Submission<'a> {
             start_ns,
             end_ns: self.plan.duration_ns().map(|duration_ns| start_ns + duration_ns),
             limits: self.plan.limits(self.submitters),
-            max_lag_ns: self.plan.max_lag_ns(),
+            max_lag: self.plan.max_lag(),
+            tells_completions: self.plan.follows_completions(),
             counts_overdue: !self.plan.is_replay(),
             io_timeout_ns: self.context.io_timeout_ns,
             on_error: self.context.on_error,

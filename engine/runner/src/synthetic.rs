@@ -51,8 +51,8 @@ impl Synthetic {
             bytes_left: ends.bytes.unwrap_or(u64::MAX),
             written_bytes_left: ends.written_bytes.unwrap_or(u64::MAX),
             sequence: 0,
-            stream: index as i32,
-            arrivals: Arrivals::new(workload.arrivals.as_ref(), index, count, seed),
+            stream: workload.stream.map_or(index as i32, |place| place.index),
+            arrivals: Arrivals::new(workload.arrivals.as_ref(), (index, count), seed, workload.stagger()),
             stretch: workload.on_off.filter(|_| workload.arrivals.is_some()),
             random: SplitMix64::new(seed),
             next: None,
@@ -67,8 +67,7 @@ impl Synthetic {
         }
         let drawn = unit(&mut self.random);
         let last = self.blocks.len() - 1;
-        let found = self.blocks[..last].iter().find(|block| drawn < block.share);
-        found.unwrap_or(&self.blocks[last]).bytes
+        self.blocks[self.blocks[..last].partition_point(|block| block.share <= drawn)].bytes
     }
 
     #[inline]
@@ -110,6 +109,9 @@ impl Source for Synthetic {
         if self.ios_left == 0 || self.bytes_left == 0 || self.written_bytes_left == 0 {
             return Peek::End;
         }
+        if self.arrivals.is_waiting() {
+            return Peek::HeldBack;
+        }
         let length_bytes = self.length_bytes();
         let (offset_bytes, length_bytes) = self.places.next(length_bytes, &mut self.random);
         let command = Command { offset_bytes, length_bytes, opcode: self.opcode(), flags: Flags::NONE };
@@ -119,6 +121,7 @@ impl Source for Synthetic {
             gate: 0,
             sequence: self.sequence,
             stream: self.stream,
+            part: 0,
             opens_gates: false,
         };
         self.next = Some(planned);
@@ -135,6 +138,10 @@ impl Source for Synthetic {
             self.written_bytes_left = self.written_bytes_left.saturating_sub(length_bytes);
         }
         self.sequence += 1;
+    }
+
+    fn completed(&mut self, _part: u16, at_ns: i64) {
+        self.arrivals.completed(at_ns);
     }
 }
 
@@ -155,7 +162,7 @@ mod tests {
             logical_block_bytes: 4096,
             ..DriveIdentity::default()
         };
-        Workload::of(&phase, &drive).map(Option::unwrap).map_err(|error| error.to_string())
+        Workload::all_of(&phase, &drive).map(|mut all| all.remove(0)).map_err(|error| error.to_string())
     }
 
     fn all(phase: Value) -> Vec<Command> {

@@ -1,7 +1,7 @@
 //! The submitting loop: what is due goes to the drive, what completes goes to the recorder, and nothing else happens here.
 
 use crate::completed::Completed;
-use crate::orders::{Orders, Pacing, Report, Shared};
+use crate::orders::{GaveUp, Orders, Pacing, Report, Shared};
 use crate::recorder::RowQueue;
 use crate::rounds::{RoundTally, Rounds};
 use crate::slot::{count_failure, is_gone, Slot};
@@ -152,8 +152,8 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                 Due::Now => now_ns,
                 Due::AfterCompletion => break Next::At(i64::MAX),
             };
-            if self.orders.max_lag_ns.is_some_and(|max_lag_ns| now_ns - intended_ns > max_lag_ns) {
-                self.give_up(now_ns - intended_ns);
+            if now_ns - intended_ns > self.orders.max_lag.of(planned.stream) {
+                self.give_up(planned.stream, now_ns, now_ns - intended_ns);
                 break Next::Ended;
             }
             let Some(&slot) = self.free.last() else { break Next::At(i64::MAX) };
@@ -228,6 +228,8 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                     self.source.take();
                     self.report.overdue += 1;
                 }
+                // What waits for a completion had no time yet.
+                Peek::HeldBack if self.orders.tells_completions => break,
                 Peek::Starved | Peek::HeldBack => std::thread::yield_now(),
                 Peek::Ready(_) | Peek::End => break,
             }
@@ -235,11 +237,19 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     }
 
     /// An open loop is later than it may be.
-    fn give_up(&self, lag_ns: i64) {
-        let (lag_s, max_lag_ns) = (lag_ns as f64 / 1e9, self.orders.max_lag_ns.unwrap_or(0));
+    fn give_up(&mut self, stream: i32, now_ns: i64, lag_ns: i64) {
+        let max_lag_ns = self.orders.max_lag.of(stream);
+        let at_ns = now_ns - self.orders.start_ns;
+        let (lag_s, at_s) = (lag_ns as f64 / 1e9, at_ns as f64 / 1e9);
+        let names = self.shared.stream_names.lock().expect("no holder of this lock panics");
+        let name = usize::try_from(stream).ok().and_then(|stream| names.get(stream));
+        let whose = name.map(|name| format!(" of the stream '{name}'")).unwrap_or_default();
         let message = format!(
-            "the drive cannot keep up: an I/O is {lag_s:.3} s behind its time, and max_lag_ns is {max_lag_ns}"
+            "the drive cannot keep up: an I/O{whose} is {lag_s:.3} s behind its time, {at_s:.3} s into the phase, \
+             and max_lag_ns is {max_lag_ns}"
         );
+        drop(names);
+        self.report.gave_up = Some(GaveUp { stream, at_ns, lag_ns, max_lag_ns });
         self.shared.stop.request(Status::Failed, message);
     }
 
@@ -316,6 +326,12 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             bytes += slot.planned.command.length_bytes;
             if self.orders.pacing == Pacing::Gated && slot.planned.opens_gates {
                 self.completed.push(completion.complete_ns);
+            }
+            if self.orders.tells_completions {
+                self.source.completed(
+                    slot.planned.part,
+                    completion.complete_ns.saturating_sub(self.orders.start_ns),
+                );
             }
             if completion.status != 0 {
                 let gone = is_gone(completion.status) || self.drive.is_gone();

@@ -8,6 +8,7 @@ use crate::job_generated::{
 };
 use crate::places::{Extent, Once, Places, Zone};
 use crate::throttle::OnOff;
+use testdrive_core::SplitMix64;
 use testdrive_recording::DriveIdentity;
 
 /// When a phase ends; whichever comes first.
@@ -58,23 +59,55 @@ pub struct Workload {
     pub arrivals: Option<ArrivalsJob>,
     /// When it rests.
     pub on_off: Option<OnOff>,
+    /// Which of several streams it is.
+    pub stream: Option<StreamPlace>,
+}
+
+/// A stream among those of its phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamPlace {
+    /// Which.
+    pub index: i32,
+    /// Of how many.
+    pub count: i32,
 }
 
 impl Workload {
-    /// What a phase generates on a drive; `None` for a replay, and for what the drive does as a whole.
+    /// What a phase generates on a drive: one workload, or one for each of its streams; none for a replay, nor for what
+    /// the drive does as a whole.
     ///
     /// # Errors
     /// A usage error where the phase does not fit the drive.
-    pub fn of(phase: &PhaseJob, drive: &DriveIdentity) -> Result<Option<Workload>, RunError> {
-        let workload = match phase {
-            PhaseJob::Replay(_) => return Ok(None),
-            _ if Administration::of(phase).is_some() => return Ok(None),
-            PhaseJob::Prepare(job) => Workload::of_prepare(job, drive)?,
-            PhaseJob::Synthetic(job) => Workload::of_synthetic(job, drive)?,
+    pub fn all_of(phase: &PhaseJob, drive: &DriveIdentity) -> Result<Vec<Workload>, RunError> {
+        let workloads = match phase {
+            PhaseJob::Replay(_) => Vec::new(),
+            _ if Administration::of(phase).is_some() => Vec::new(),
+            PhaseJob::Prepare(job) => vec![Workload::of_prepare(job, drive)?],
+            PhaseJob::Synthetic(job) if job.streams.is_empty() => vec![Workload::of_synthetic(job, drive)?],
+            PhaseJob::Synthetic(job) => {
+                let count = job.streams.len() as i32;
+                let stream = |(part, index): (SyntheticJob, i32)| {
+                    let workload = Workload::of_synthetic(&part, drive)?;
+                    // Streams draw from sequences of their own, as threads do.
+                    let seed = match index {
+                        0 => workload.seed,
+                        _ => SplitMix64::new(workload.seed.rotate_left(16) ^ index as u64).next_u64(),
+                    };
+                    Ok(Workload { seed, stream: Some(StreamPlace { index, count }), ..workload })
+                };
+                job.parts().into_iter().zip(0..).map(stream).collect::<Result<_, RunError>>()?
+            }
         };
-        workload.check_zones()?;
-        workload.check_parts()?;
-        Ok(Some(workload))
+        for workload in &workloads {
+            workload.check_zones()?;
+            workload.check_parts()?;
+        }
+        Ok(workloads)
+    }
+
+    /// Where in its first gap a stream with constant arrivals begins, so that streams of one rate do not go together.
+    pub fn stagger(&self) -> f64 {
+        self.stream.map_or(0.0, |place| f64::from(place.index) / f64::from(place.count))
     }
 
     /// Each thread has a part of a sequential pass to itself, which must hold an I/O.
@@ -116,7 +149,7 @@ impl Workload {
             read_share: 0.0,
             trim_share: if purge { 1.0 } else { 0.0 },
             write_share: if purge { 0.0 } else { 1.0 },
-            blocks: BlockBytes::One(block_bytes).shares(),
+            blocks: BlockBytes::One(block_bytes).shares(drive.logical_block_bytes),
             alignment_bytes: None,
             hot_spots: Vec::new(),
             ends: Ends { ios: Some((job.fills * once as f64).ceil() as u64), ..Ends::default() },
@@ -124,19 +157,22 @@ impl Workload {
             threads: 1,
             arrivals: None,
             on_off: None,
+            stream: None,
         })
     }
 
     fn of_synthetic(job: &SyntheticJob, drive: &DriveIdentity) -> Result<Workload, RunError> {
-        let blocks = job.block_bytes.shares();
+        let blocks = job.block_bytes.shares(drive.logical_block_bytes);
         for block in &blocks {
             check_multiple("block_bytes", block.bytes, drive)?;
         }
-        if let Some(alignment_bytes) = job.alignment_bytes {
+        let alignment_bytes =
+            job.alignment_bytes.or_else(|| job.block_bytes.alignment_bytes(drive.logical_block_bytes));
+        if let Some(alignment_bytes) = alignment_bytes {
             check_multiple("alignment_bytes", alignment_bytes, drive)?;
         }
         let longest_bytes = blocks.iter().map(|block| block.bytes).max().unwrap_or(0);
-        let grain_bytes = longest_bytes.max(job.alignment_bytes.unwrap_or(0));
+        let grain_bytes = longest_bytes.max(alignment_bytes.unwrap_or(0));
         let span = Span { offset_bytes: job.offset_bytes, bytes: job.span_bytes, share: job.span_share };
         let filled_bytes = |fills: f64| (fills * drive.capacity_bytes as f64).ceil() as u64;
         Ok(Workload {
@@ -146,13 +182,14 @@ impl Workload {
             trim_share: job.trim_share,
             write_share: job.write_share(),
             blocks,
-            alignment_bytes: job.alignment_bytes,
+            alignment_bytes,
             hot_spots: job.hot_spots.clone(),
             ends: Ends { ios: job.ios, bytes: job.bytes, written_bytes: job.drive_fills.map(filled_bytes) },
             seed: job.seed,
             threads: u64::from(job.threads),
             arrivals: job.arrivals.clone(),
             on_off: job.on_off(),
+            stream: None,
         })
     }
 

@@ -6,6 +6,7 @@ mod support;
 mod phases;
 mod rounds;
 mod steady_state;
+mod streams;
 mod threads;
 mod times;
 
