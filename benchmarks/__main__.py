@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    act,
     capturing,
     documents,
     engine,
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "import": importing.measure,
     "capture": capturing.measure,
     "sim": modelling.measure,
+    "act": act.measure,
 }
 LOAD_MAX = 0.5
 

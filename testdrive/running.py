@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from testdrive.engine import identify_drive, run_job
-from testdrive.errors import Interrupted, SafetyRefusal, TestdriveError, UsageError
+from testdrive.errors import DriveFailure, Interrupted, SafetyRefusal, TestdriveError, UsageError
 from testdrive.events import Event
 from testdrive.job import DriveRequest, Job, Keep
 from testdrive.plans import BoundPlan, Verdict, judge
@@ -179,3 +179,7 @@ def _read(bound: BoundPlan, result: Result) -> None:
         result.error = result.error or error
         return
     result.verdict = judge(bound.rules, result.summary)
+    behind = metric_at(result.summary, "act.cannot_keep_up")
+    if behind and result.verdict.verdict == "fail" and isinstance(result.error, DriveFailure):
+        # That the drive is too slow is what was to be found out, and the verdict says it.
+        result.error = None

@@ -21,6 +21,7 @@ class Format(StrEnum):
     fio_iolog = "fio-iolog"
     blkparse = "blkparse"
     csv = "csv"
+    act_log = "act-log"
 
 
 class Times(StrEnum):
@@ -30,14 +31,23 @@ class Times(StrEnum):
     submit = "submit"
 
 
-SUFFIXES = {Format.fio_iolog: ".iolog", Format.blkparse: ".blkparse", Format.csv: ".csv"}
+SUFFIXES = {
+    Format.fio_iolog: ".iolog",
+    Format.blkparse: ".blkparse",
+    Format.csv: ".csv",
+    Format.act_log: ".act.txt",
+}
 STDOUT = Path("-")
 
 
 def export(
     recording: Annotated[Path, typer.Argument(metavar="REC", help="The recording.", show_default=False)],
     format_name: Annotated[
-        Format, typer.Option("--format", help="What to write: for fio to replay, as blkparse prints, or CSV.")
+        Format,
+        typer.Option(
+            "--format",
+            help="What to write: for fio to replay, as blkparse prints, CSV, or act_storage's log.",
+        ),
     ],
     output: Annotated[
         Path | None,
@@ -83,6 +93,8 @@ def export(
     if output == STDOUT and as_json:
         raise UsageError("--json prints on standard output, where the trace goes with -o -; choose a file")
     made = _new_file(recording, format_name, output)
+    if format_name is Format.act_log:
+        return _act_log(recording, made, as_json=as_json)
     with show_on_stderr(recording.name) as shown:
         exported = export_recording(
             recording,
@@ -99,6 +111,23 @@ def export(
         print_json(content | {"output": str(made), "format": format_name.value})
     else:
         _say(exported, made, format_name)
+    return 0
+
+
+def _act_log(recording: Path, made: Path, *, as_json: bool) -> int:
+    """Write the log of a run of the plan act, which the engine knows nothing of."""
+    from testdrive.act.log_form import write_log
+    from testdrive.cli.output import print_json
+    from testdrive.recording import Recording
+
+    if made == STDOUT:
+        raise UsageError("--format act-log goes to a file, which act_latency.py reads; choose one with -o")
+    with Recording.open(recording) as opened:
+        write_log([opened], made)
+    if as_json:
+        print_json({"output": str(made), "format": Format.act_log.value})
+    else:
+        print(f"log: {made}\nnext: act_latency.py -l {made}")
     return 0
 
 

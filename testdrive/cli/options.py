@@ -20,6 +20,15 @@ Drives = Annotated[
         show_default=False,
     ),
 ]
+DrivesOrNone = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--drive",
+        metavar="URI",
+        help="/dev/nvme0n1, file:PATH?size=4GiB, sim:MODEL or null:?size=1TiB; several for one run on each.",
+        show_default=False,
+    ),
+]
 RunOutput = Annotated[
     Path | None,
     typer.Option(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from testdrive.cli import options as shared
 from testdrive.errors import UsageError
+
+if TYPE_CHECKING:
+    from testdrive.plans import BoundPlan
 
 
 def run(
@@ -18,11 +21,19 @@ def run(
             metavar="PLAN", help="A built-in plan (`testdrive plans`), or FILE.toml.", show_default=False
         ),
     ],
-    drive: shared.Drives,
+    drive: shared.DrivesOrNone = None,
     setting: Annotated[
         list[str] | None,
         typer.Option(
             "--set", metavar="KEY=VALUE", help="A parameter of the plan; repeatable.", show_default=False
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="For the plan act: an act_storage configuration. It names the drives, unless --drive does.",
+            show_default=False,
         ),
     ] = None,
     short: Annotated[
@@ -57,12 +68,18 @@ def run(
     as_json: shared.AsJson = False,
 ) -> int:
     """Run a plan on a drive, record every I/O, and judge it by the plan's rules."""
-    from testdrive.cli import running
+    from testdrive.cli import running, searching
     from testdrive.plans import bind, load
 
-    bound = bind(load(plan), _settings(setting or []), short=short)
+    settings = _settings(setting or [])
+    if config is not None:
+        if "config" in settings:
+            raise UsageError("--config and --set config are both given; give one of them")
+        settings["config"] = str(config)
+    loaded = load(plan)
+    bound = bind(loaded, settings, short=short)
     request = running.Request(
-        drives=drive,
+        drives=drive or _drives_of(bound),
         output=output,
         erase=erase or [],
         erase_signatures=erase_signatures,
@@ -77,7 +94,19 @@ def run(
         keep=None if keep is None else keep.value,
         as_json=as_json,
     )
+    if loaded.search is not None:
+        return searching.carry_out(loaded, settings, request, short=short)
     return running.carry_out(bound, request)
+
+
+def _drives_of(bound: BoundPlan) -> list[str]:
+    """The drives that a configuration names, where the command does not."""
+    configuration = bound.values.get("config")
+    if configuration is None:
+        raise UsageError("--drive is missing; give the drive to run on (`testdrive drives` lists them)")
+    from testdrive.act.plan import drives_of
+
+    return drives_of(configuration)
 
 
 def _settings(texts: list[str]) -> dict[str, str]:

@@ -87,16 +87,27 @@ def bind(plan: Plan, given: Mapping[str, Any], *, short: bool = False) -> BoundP
             raise UsageError(f"the plan {plan.name!r} has no short form; set its parameters instead")
         given = {**plan.short, **{name: value for name, value in given.items() if value is not None}}
     values = _values(plan, given)
-    phases = list(_all_phases(plan, ("phases",), plan.phases, values))
+    known = {**values, **_derived(plan, values, given)}
+    phases = list(_all_phases(plan, ("phases",), plan.phases, known))
     if not phases:
         raise UsageError(f"the plan {plan.name!r} has no phase to run with these parameters")
     return BoundPlan(
         plan=plan,
-        values=values,
+        values={name: known[name] for name in values},
         phases=phases,
-        rules=_rules(plan, values),
+        rules=_rules(plan, known),
         short=short,
     )
+
+
+def _derived(plan: Plan, values: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Values that follow from the parameters by more than a plan's file can say."""
+    if plan.derive is None:
+        return {}
+    # Made where a plan asks for it: no other plan pays for its imports.
+    from testdrive.act.plan import derive
+
+    return derive(values, [name for name, value in given.items() if value is not None])
 
 
 def _values(plan: Plan, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -129,6 +129,10 @@ class Plan(_Part):
     #: What its recordings keep of each I/O, unless the user says otherwise.
     keep: Literal["rows", "slowest"] = "rows"
     parameters: dict[str, Parameter] = Field(default_factory=dict)
+    #: What makes further values of the parameters, for phases to name: see docs/plans.md.
+    derive: Literal["act"] | None = None
+    #: Whether it is run once, or again and again until the highest load that passes is found.
+    search: Literal["rating"] | None = None
     #: Values of parameters that make a run of seconds of it, for trying (``--short``).
     short: dict[str, Any] = Field(default_factory=dict)
     phases: list[PlanPhase] = Field(min_length=1)

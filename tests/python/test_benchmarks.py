@@ -72,6 +72,17 @@ def test_iops_are_measured_beside_fio_with_ratios_of_the_same_rounds(tmp_path: P
 
 
 @pytest.mark.slow
+def test_the_load_of_act_is_measured_by_stream(tmp_path: Path) -> None:
+    section, said = run_smallest("act", tmp_path)
+    figures = section["figures"]
+    assert figures["asked"]["reads"] == 200_000
+    assert figures["rates"].keys() == figures["asked"].keys()
+    # However late a busy host is, no I/O goes before its time.
+    assert figures["lateness_ns"]["p50"]["min"] >= 0
+    assert "lateness p99" in said
+
+
+@pytest.mark.slow
 def test_seven_schedules_are_replayed_on_two_paths_by_both_tools(tmp_path: Path) -> None:
     section, _ = run_smallest("b", tmp_path)
     assert len(schedules.NAMES) == 7

@@ -1,0 +1,120 @@
+"""What act_storage's configuration comes to: rates and sizes of each stream of I/Os."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+#: What one drive is asked for at a rating of 1.
+READS_PER_S_AT_1X, WRITES_PER_S_AT_1X = 2_000, 1_000
+#: Records are stored in multiples of this.
+STORED_GRAIN_BYTES = 16
+KIB = 1_024
+SECOND_NS = 1_000_000_000
+#: Outstanding I/Os beyond which further ones wait, and are late.
+IN_FLIGHT_MAX = 1_024
+#: The most memory that refilled buffers take, in the engine.
+BUFFERS_MAX_BYTES = 1 << 30
+
+READS, LARGE_READS, LARGE_WRITES, WRITES, TOMB_RAIDER = (
+    "reads",
+    "large-block-reads",
+    "large-block-writes",
+    "writes",
+    "tomb-raider",
+)
+
+
+@dataclass(frozen=True)
+class Load:
+    """The derived load of all drives together, in act_storage's own terms.
+
+    Attributes
+    ----------
+    reads_per_s : int
+        Small reads: the clients' and those that updates make.
+    writes_per_s : int
+        Small writes, which only ``commit-to-device`` makes.
+    stored_bytes, stored_max_bytes : int
+        Sizes of the smallest and the largest record, rounded up to 16 bytes.
+    large_reads_per_s, large_writes_per_s : float
+        Large blocks, of writes and of the defragmentation that they cause.
+    """
+
+    reads_per_s: int
+    writes_per_s: int
+    stored_bytes: int
+    stored_max_bytes: int
+    large_reads_per_s: float
+    large_writes_per_s: float
+
+
+def derive_load(values: Mapping[str, Any]) -> Load:
+    """The load of a configuration, by the keys of act_storage.
+
+    Notes
+    -----
+    Small reads are ``read-reqs-per-sec`` plus the share ``update-pct`` of ``write-reqs-per-sec``. Writes are
+    ``replication-factor`` times those, of records whose mean size is that of the stored ends (rounded down).
+    They fill large blocks, of which ``defrag-lwm-pct`` makes ``100 / (100 - pct)`` times as many.
+    """
+    reads, writes = values["read-reqs-per-sec"], values["write-reqs-per-sec"]
+    stored = _stored(values["record-bytes"])
+    stored_max = _stored(values["record-bytes-range-max"]) or stored
+    large_bytes = values["large-block-op-kbytes"] * KIB
+    inner_writes = values["replication-factor"] * writes
+    filled_per_s = inner_writes / (large_bytes // ((stored + stored_max) // 2))
+    amplification = 100 / (100 - values["defrag-lwm-pct"])
+    commits = values["commit-to-device"]
+    return Load(
+        reads_per_s=reads + writes * values["update-pct"] // 100,
+        writes_per_s=inner_writes if commits else 0,
+        stored_bytes=stored,
+        stored_max_bytes=stored_max,
+        large_reads_per_s=0.0 if values["no-defrag-reads"] else filled_per_s * amplification,
+        large_writes_per_s=filled_per_s * (amplification - (1 if commits else 0)),
+    )
+
+
+def _stored(size_bytes: int) -> int:
+    return -(-size_bytes // STORED_GRAIN_BYTES) * STORED_GRAIN_BYTES
+
+
+def streams(values: Mapping[str, Any], drives: int = 1) -> list[dict[str, Any]]:
+    """The streams of one of several drives that share the load, as the job has them (docs/job.md).
+
+    A stream with nothing to do is left out. ``arrivals`` decides for small I/Os; large blocks come from one
+    thread each and are evenly spread in the original too.
+    """
+    load = derive_load(values)
+    large_bytes = values["large-block-op-kbytes"] * KIB
+    lag = {"max_lag_ns": values["max-lag-sec"] * SECOND_NS} if values["max-lag-sec"] else {}
+    record: dict[str, Any] = {"from": load.stored_bytes, "to": load.stored_max_bytes}
+    small: dict[str, Any] = dict(lag)
+    if values["arrivals"] == "act":
+        small["threads"] = values["service-threads"]
+    written = record | {"step": values["commit-min-bytes"]} if values["commit-min-bytes"] else record
+    large = {"block_bytes": large_bytes, **lag}
+    wanted = [
+        (READS, load.reads_per_s, values["arrivals"], {"block_bytes": record, **small}),
+        (LARGE_READS, load.large_reads_per_s, "constant", large),
+        (LARGE_WRITES, load.large_writes_per_s, "constant", {"read_share": 0.0, **large}),
+        (WRITES, load.writes_per_s, values["arrivals"], {"read_share": 0.0, "block_bytes": written, **small}),
+    ]
+    made = [
+        {"name": name, **rest, "arrivals": {"process": process, "rate_iops": rate / drives}}
+        for name, rate, process, rest in wanted
+        if rate
+    ]
+    if values["tomb-raider"]:
+        think = {"think_ns": values["tomb-raider-sleep-usec"] * 1_000}
+        scan = {"pattern": "sequential", "block_bytes": large_bytes}
+        made.append({"name": TOMB_RAIDER, **scan, "arrivals": {"process": "after_completion", **think}})
+    return made
+
+
+def in_flight_max(values: Mapping[str, Any]) -> int:
+    """Outstanding I/Os at most: fewer where their buffers would not fit."""
+    large_bytes = int(values["large-block-op-kbytes"]) * KIB
+    return max(1, min(IN_FLIGHT_MAX, BUFFERS_MAX_BYTES // large_bytes))

@@ -1,0 +1,113 @@
+"""`testdrive run` of a plan that searches: trial after trial on each drive, and what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from testdrive.cli.consent import consents
+from testdrive.cli.naming import distinct_names, drive_name, free_path
+from testdrive.cli.output import note, print_json, show_on_stderr, stdout_console
+from testdrive.cli.running import VERDICT_FAIL_STATUS, Request
+from testdrive.errors import Interrupted, TestdriveError, UsageError
+from testdrive.plans import Plan
+from testdrive.quantities import duration_ns
+from testdrive.running import RunOptions, Target
+from testdrive.search.bisection import Found, Trial
+from testdrive.search.trials import Drive
+
+PAGE_NAME = "index.html"
+
+
+def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: bool = False) -> int:
+    """Search on each drive in turn, print what was found, and return the exit status.
+
+    Raises
+    ------
+    UsageError
+        An option makes no sense; then nothing was started.
+    """
+    if request.save_state is not None or request.power or request.resume is not None:
+        raise UsageError("--save-state, --power and --resume are of a single run; a search has many")
+    options = RunOptions(
+        erase_signatures=request.erase_signatures,
+        io_timeout_s=None if request.io_timeout is None else duration_ns(request.io_timeout) / 1e9,
+        on_error="continue" if request.keep_on else "stop",
+        keep=request.keep,
+    )
+    drives = [
+        Drive(plan, given, target, options, show_on_stderr, _tell, short=short)
+        for target in _targets(plan, request)
+    ]
+    found: list[tuple[Drive, Found]] = []
+    error: TestdriveError | None = None
+    for drive in drives:
+        try:
+            found.append((drive, drive.search()))
+        except TestdriveError as failure:
+            error = error or failure
+            note(f"error: {drive.name}: {failure}")
+            if isinstance(failure, Interrupted):
+                break
+    page = _page(found, drives) if found else None
+    _print(plan, found, page, as_json=request.as_json)
+    if error is not None:
+        return error.exit_status
+    return 0 if all(each.value is not None for _, each in found) else VERDICT_FAIL_STATUS
+
+
+def _targets(plan: Plan, request: Request) -> list[Target]:
+    """The drives, each with a new directory for its trials."""
+    uris = request.drives
+    single = len(uris) == 1
+    default = f"{plan.name}-on-{drive_name(uris[0])}" if single else f"{plan.name}-on-{len(uris)}-drives"
+    folder = request.output or free_path(Path(default))
+    if folder.exists():
+        raise UsageError(f"{folder} exists; a search makes a directory of its own, choose another with -o")
+    folders = [folder] if single else [folder / name for name in distinct_names(uris)]
+    rights = consents(uris, request.erase)
+    return [Target(*each) for each in zip(uris, rights, folders, strict=True)]
+
+
+def _page(found: list[tuple[Drive, Found]], drives: list[Drive]) -> Path:
+    from testdrive.methods import write_method_page
+
+    folder = drives[0].folder if len(drives) == 1 else drives[0].folder.parent
+    return write_method_page([drive.decisive(each) for drive, each in found], folder / PAGE_NAME)
+
+
+def _tell(name: str, trial: Trial) -> None:
+    word = "passes" if trial.passes else "fails"
+    kind = "confirming run at " if trial.confirming else ""
+    why = f": {trial.reasons[0]}" if trial.reasons else ""
+    note(f"{name}: {kind}{trial.value:g}x {word}{why}")
+
+
+def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, as_json: bool) -> None:
+    if as_json:
+        results = [
+            {
+                "drive": drive.target.uri,
+                "rating": each.value,
+                "is_monotone": each.is_monotone,
+                "recording": str(drive.decisive(each)),
+                "trials": [
+                    {"rating": trial.value, "passes": trial.passes, "confirming": trial.confirming}
+                    for trial in each.history
+                ],
+            }
+            for drive, each in found
+        ]
+        print_json({"plan": plan.name, "results": results, "page": str(page) if page else None})
+        return
+    console = stdout_console()
+    for drive, each in found:
+        rating = "none that passes" if each.value is None else f"{each.value:g}x"
+        values = drive.bound().values
+        slice_s = values["slice"] / 1e9
+        console.print(f"{drive.name}: rating {rating}, slices of {slice_s:,g} s, {len(each.history)} trials")
+        if not each.is_monotone:
+            console.print("  a rating passed above one that failed: the result is one of several borders")
+    if page is not None:
+        console.print(f"page: {page}", soft_wrap=True)
