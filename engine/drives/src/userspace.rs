@@ -72,9 +72,6 @@ pub struct UserspaceDrive<F: Function> {
     checked_ns: i64,
 }
 
-// SAFETY: the pointers in pieces lead into the buffers, which go where the drive goes.
-unsafe impl<F: Function> Send for UserspaceDrive<F> {}
-
 impl<F: Function> UserspaceDrive<F> {
     /// A queue of `depth` slots.
     ///
