@@ -74,40 +74,65 @@ pub(crate) fn claim(
     }
     let mut claims = Vec::new();
     for namespace in &namespaces {
-        let node = roots.dev.join(&namespace.name);
-        let node = handle(&node)
-            .map_err(|error| unknown(io::Error::new(error.kind(), format!("{}: {error}", namespace.name))))?;
-        reasons.extend(output_on(request, namespace, &snapshot));
-        // Only the chosen one is written to, whatever the others carry.
         let is_written = request.access.writes() && namespace.number == chosen.number;
-        let state = State::look(namespace, &node, &snapshot);
-        let found = if is_written {
-            state.reasons(request.consent.erase_signatures)
-        } else {
-            reasons_of_usage(&state.usage)
-        };
-        reasons.extend(found);
-        if !state.usage.openers.is_empty() && state.usage.writers.is_empty() {
-            reasons.push(Reason::Busy(state.usage.openers.clone()));
-        }
-        match reopen(&node, false, libc::O_EXCL) {
-            Ok(claim) => claims.push(claim),
-            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => reasons.push(Reason::Busy(Vec::new())),
-            Err(error) => return Err(unknown(error)),
-        }
+        claims.extend(look_and_claim(request, namespace, is_written, &snapshot, roots, &mut reasons)?);
     }
     // Somebody who was found by name says more than a claim that failed.
-    if reasons.iter().any(|reason| !matches!(reason, Reason::Busy(who) if who.is_empty())) {
-        reasons.retain(|reason| !matches!(reason, Reason::Busy(who) if who.is_empty()));
+    let is_nameless = |reason: &Reason| matches!(reason, Reason::Busy(who) if who.is_empty());
+    if !reasons.iter().all(is_nameless) {
+        reasons.retain(|reason| !is_nameless(reason));
     }
     reasons.dedup();
     Refusal::unless_empty(given, reasons)?;
     // Once more, now that nobody can mount one of them or build on it.
     let snapshot = Snapshot::take(roots).map_err(unknown)?.with_openers(None);
-    let late = namespaces.iter().flat_map(|namespace| reasons_of_usage(&snapshot.usage_of_device(namespace)));
-    Refusal::unless_empty(given, late.collect())?;
+    let mut late = Vec::new();
+    for (namespace, claim) in namespaces.iter().zip(&claims) {
+        let usage = snapshot.usage_of_device(namespace);
+        late.extend(reasons_of_usage(&usage));
+        if request.access.writes() && namespace.number == chosen.number {
+            let state = State::read_through(namespace, claim, usage);
+            late.extend(state.reasons(request.consent.erase_signatures));
+        }
+    }
+    late.dedup();
+    Refusal::unless_empty(given, late)?;
     let namespace = namespace_id(chosen);
     Ok(Claimed { function, identity, namespace, claims })
+}
+
+/// Looks at one namespace, and claims it where nobody else has; what speaks against it is added to the reasons. Only the one that is
+/// written to may carry nothing, or takes the second consent.
+fn look_and_claim(
+    request: &OpenRequest<'_>,
+    namespace: &BlockDevice,
+    is_written: bool,
+    snapshot: &Snapshot,
+    roots: &SystemRoots,
+    reasons: &mut Vec<Reason>,
+) -> Result<Option<File>, Refusal> {
+    let unknown = |error: io::Error| {
+        refused(&request.uri.given, Reason::Unknown(format!("{}: {error}", namespace.name)))
+    };
+    let node = handle(&roots.dev.join(&namespace.name)).map_err(unknown)?;
+    reasons.extend(output_on(request, namespace, snapshot));
+    let state = State::look(namespace, &node, snapshot);
+    if is_written {
+        reasons.extend(state.reasons(request.consent.erase_signatures));
+    } else {
+        reasons.extend(reasons_of_usage(&state.usage));
+    }
+    if !state.usage.openers.is_empty() && state.usage.writers.is_empty() {
+        reasons.push(Reason::Busy(state.usage.openers));
+    }
+    match reopen(&node, false, libc::O_EXCL) {
+        Ok(claim) => Ok(Some(claim)),
+        Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
+            reasons.push(Reason::Busy(Vec::new()));
+            Ok(None)
+        }
+        Err(error) => Err(unknown(error)),
+    }
 }
 
 fn refused(given: &str, reason: Reason) -> Refusal {
