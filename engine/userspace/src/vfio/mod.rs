@@ -1,31 +1,32 @@
 //! A function opened through VFIO: its registers mapped, its memory made reachable, its interrupts as descriptors.
 
 mod abi;
+mod bar;
 mod huge;
 mod iova;
+mod pinned;
 
 pub use huge::HugePages;
 
 use crate::function::Function;
 use crate::memory::{Addresses, DmaMemory, PAGE_BYTES};
 use crate::pci::PciFunction;
-use abi::{DmaMap, DmaUnmap, GroupStatus, IrqInfo, IrqSet, RegionInfo};
+use abi::{GroupStatus, IrqInfo, IrqSet, RegionInfo};
+use bar::Registers;
 use huge::{Mapping, HUGE_BYTES};
 use iova::IovaSpace;
+use pinned::{Iommu, Pinned};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt as _;
-use std::ptr::NonNull;
 use std::sync::{Arc, Mutex};
 
 /// The command register in a function's configuration, and its bits for memory and for being bus master.
 const COMMAND: u64 = 4;
 const COMMAND_MEMORY: u16 = 1 << 1;
 const COMMAND_BUS_MASTER: u16 = 1 << 2;
-/// So much of BAR 0 is mapped at most: registers, and the doorbells of more queues than are used.
-const REGISTERS_MAX: u64 = 16 << 10;
 /// More interrupts than queues that are used.
 const INTERRUPTS_MAX: u32 = 257;
 
@@ -51,12 +52,6 @@ pub struct VfioFunction {
 enum MemorySource {
     Iommu(Arc<Iommu>),
     Physical { pages: Arc<HugePages>, _container: File },
-}
-
-/// A container with an IOMMU.
-struct Iommu {
-    container: File,
-    space: Mutex<IovaSpace>,
 }
 
 fn call(fd: RawFd, number: libc::c_ulong, argument: libc::c_ulong) -> io::Result<i32> {
@@ -261,131 +256,5 @@ impl Drop for VfioFunction {
             // The kernel does the same when the descriptor is closed.
             let _ = call_with(self.device.as_raw_fd(), abi::DEVICE_SET_IRQS, &mut none);
         }
-    }
-}
-
-/// BAR 0, as far as it is needed.
-struct Registers {
-    start: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: registers are no memory of this process; every access is volatile, and the controller orders them.
-unsafe impl Send for Registers {}
-// SAFETY: as above.
-unsafe impl Sync for Registers {}
-
-impl Registers {
-    fn map(device: &File) -> io::Result<Registers> {
-        let info = region(device, abi::REGION_BAR0)?;
-        if info.flags & abi::REGION_MMAP == 0 || info.size < 0x2000 {
-            let message =
-                format!("its registers cannot be mapped (flags {:#x}, {} bytes)", info.flags, info.size);
-            return Err(io::Error::new(io::ErrorKind::Unsupported, message));
-        }
-        let length = info.size.min(REGISTERS_MAX) as usize;
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a mapping at an address of the kernel's choice touches no memory of this process.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length,
-                protection,
-                libc::MAP_SHARED,
-                device.as_raw_fd(),
-                info.offset as libc::off_t,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(because("its registers cannot be mapped".into())(io::Error::last_os_error()));
-        }
-        Ok(Registers { start: NonNull::new(start.cast()).expect("mmap does not map address 0"), length })
-    }
-
-    #[inline]
-    fn place(&self, offset: usize) -> *mut u32 {
-        assert!(offset.is_multiple_of(4) && offset + 4 <= self.length, "register {offset:#x}");
-        // SAFETY: the register lies within the mapping, by the check above.
-        unsafe { self.start.as_ptr().add(offset).cast() }
-    }
-
-    #[inline]
-    fn read32(&self, offset: usize) -> u32 {
-        // SAFETY: `place` checked it; registers are little-endian.
-        u32::from_le(unsafe { self.place(offset).read_volatile() })
-    }
-
-    #[inline]
-    fn write32(&self, offset: usize, value: u32) {
-        // SAFETY: `place` checked it.
-        unsafe { self.place(offset).write_volatile(value.to_le()) };
-    }
-}
-
-impl Drop for Registers {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made with this length, and is unmapped once.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
-    }
-}
-
-/// Memory of this process that an IOMMU lets the controller reach, until it is dropped.
-struct Pinned {
-    iommu: Arc<Iommu>,
-    iova: u64,
-    start: NonNull<u8>,
-    length: usize,
-}
-
-// SAFETY: the memory has one owner, and no thread's.
-unsafe impl Send for Pinned {}
-// SAFETY: nothing is reached through a shared reference to it.
-unsafe impl Sync for Pinned {}
-
-impl Pinned {
-    fn map(iommu: &Arc<Iommu>, length: usize) -> io::Result<DmaMemory> {
-        let (protection, flags) = (
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE,
-        );
-        // SAFETY: an anonymous private mapping at an address of the kernel's choice touches no memory of this process.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = NonNull::new(start.cast::<u8>()).expect("mmap does not map address 0");
-        // A child of a fork must not get copies of pages that the controller knows: ours would then be the copies.
-        // SAFETY: the advice is for the mapping that was just made.
-        unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_DONTFORK) };
-        let taken = iommu.space.lock().expect("no holder of this lock panics").take(length as u64);
-        let Some(iova) = taken else {
-            // SAFETY: the mapping was just made, and nobody knows of it.
-            unsafe { libc::munmap(start.as_ptr().cast(), length) };
-            return Err(io::Error::new(
-                io::ErrorKind::OutOfMemory,
-                "the IOMMU has no addresses left for so much memory",
-            ));
-        };
-        let pinned = Pinned { iommu: Arc::clone(iommu), iova, start, length };
-        let argsz = size_of::<DmaMap>() as u32;
-        let (vaddr, size) = (start.as_ptr() as u64, length as u64);
-        let mut request = DmaMap { argsz, flags: abi::DMA_READ_WRITE, vaddr, iova, size };
-        call_with(iommu.container.as_raw_fd(), abi::IOMMU_MAP_DMA, &mut request).map_err(because(format!(
-            "{size} bytes cannot be pinned for the drive: allow more locked memory (ulimit -l unlimited), or run as root"
-        )))?;
-        // SAFETY: the mapping is readable and writable, and lasts as long as its owner.
-        Ok(unsafe { DmaMemory::new(start, length, Addresses::Contiguous(iova), Box::new(pinned)) })
-    }
-}
-
-impl Drop for Pinned {
-    fn drop(&mut self) {
-        let argsz = size_of::<DmaUnmap>() as u32;
-        let mut request = DmaUnmap { argsz, flags: 0, iova: self.iova, size: self.length as u64 };
-        // Where it was never mapped there is nothing to unmap.
-        let _ = call_with(self.iommu.container.as_raw_fd(), abi::IOMMU_UNMAP_DMA, &mut request);
-        self.iommu.space.lock().expect("no holder of this lock panics").give_back(self.iova);
-        // SAFETY: the mapping was made with this length, is unmapped once, and no controller reaches it any more.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length) };
     }
 }
