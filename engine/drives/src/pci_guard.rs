@@ -25,6 +25,8 @@ use testdrive_userspace::pci::{Bdf, PciFunction, Roots, NVME_CLASS};
 const NVME_DRIVER: &str = "nvme";
 /// How long the kernel may take to show the namespaces of a controller that was just given back.
 const NAMESPACES_LIMIT: Duration = Duration::from_secs(10);
+/// The same where nobody is known to have given it back just now: another program, or the host's start, may have.
+const NAMESPACES_SOON: Duration = Duration::from_secs(2);
 /// Set where VFIO may be used without an IOMMU.
 const NOIOMMU_PARAMETER: &str = "module/vfio/parameters/enable_unsafe_noiommu_mode";
 
@@ -62,7 +64,8 @@ pub(crate) fn claim(
     let (function, was_left_behind) = find(given, uri, pci)?;
     check_isolation(given, uri, &function)?;
     let unknown = |error: io::Error| refused(given, Reason::Unknown(error.to_string()));
-    let namespaces = namespaces(&function, roots, was_left_behind).map_err(unknown)?;
+    let limit = if was_left_behind { NAMESPACES_LIMIT } else { NAMESPACES_SOON };
+    let namespaces = namespaces(&function, roots, 1, limit).map_err(unknown)?;
     let chosen = choose(given, uri, &namespaces)?;
     let identity = identify(given, chosen).map_err(unknown)?;
     let snapshot = Snapshot::take(roots).map_err(unknown)?.with_openers(None);
@@ -211,8 +214,13 @@ fn check_isolation(given: &str, uri: &PciUri, function: &PciFunction) -> Result<
 }
 
 /// The block devices of the controller's namespaces. A namespace of several controllers has one that is named after its subsystem.
-/// Where the driver has only just got the controller, they are waited for.
-fn namespaces(function: &PciFunction, roots: &SystemRoots, is_new: bool) -> io::Result<Vec<BlockDevice>> {
+/// A driver that has only just got the controller shows them one by one, so that so many are waited for.
+fn namespaces(
+    function: &PciFunction,
+    roots: &SystemRoots,
+    count: usize,
+    limit: Duration,
+) -> io::Result<Vec<BlockDevice>> {
     let began = Instant::now();
     loop {
         let mut names = Vec::new();
@@ -223,7 +231,7 @@ fn namespaces(function: &PciFunction, roots: &SystemRoots, is_new: bool) -> io::
         }
         let disks = roots.whole_disks()?.into_iter();
         let found: Vec<BlockDevice> = disks.filter(|disk| names.contains(&disk.name)).collect();
-        if !found.is_empty() || !is_new || began.elapsed() > NAMESPACES_LIMIT {
+        if found.len() >= count || began.elapsed() > limit {
             return Ok(found);
         }
         thread::sleep(Duration::from_millis(50));
@@ -240,6 +248,12 @@ fn head_name(entry: &str) -> Option<String> {
         None => instance,
     };
     (is_number(subsystem) && is_number(namespace)).then(|| format!("nvme{subsystem}n{namespace}"))
+}
+
+/// Waits until the kernel shows so many namespaces again of a controller that was given back: whoever comes next is to find them.
+pub(crate) fn wait_for_namespaces(function: &PciFunction, roots: &SystemRoots, count: usize) {
+    // The driver has the controller, whatever it shows: there is nothing to be done where it shows less.
+    let _ = namespaces(function, roots, count, NAMESPACES_LIMIT);
 }
 
 fn namespace_id(namespace: &BlockDevice) -> u32 {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use testdrive_core::Opcode;
 use testdrive_recording::{DriveEvent, DriveEvents, DriveIdentity};
 use testdrive_userspace::lease::{release, Lease, Released};
-use testdrive_userspace::pci::Bdf;
+use testdrive_userspace::pci::{Bdf, PciFunction};
 use testdrive_userspace::vfio::{HugePages, VfioFunction, VfioOptions};
 use testdrive_userspace::{Controller, ControllerError};
 
@@ -41,6 +41,10 @@ pub struct PciTarget {
     /// Always there until the drop.
     queues: Option<PciQueues>,
     lease: Option<Lease>,
+    function: PciFunction,
+    roots: SystemRoots,
+    /// How many namespaces the kernel showed.
+    namespaces: usize,
 }
 
 impl PciTarget {
@@ -52,6 +56,7 @@ impl PciTarget {
         let given = &request.uri.given;
         let pci = pci_guard::pci_roots(roots);
         let Claimed { function, identity, namespace, claims } = pci_guard::claim(request, uri, roots, &pci)?;
+        let count = claims.len();
         let failed = |error: io::Error| Refusal::Drive(format!("{given} cannot be driven: {error}"));
         let pages = if uri.without_iommu { Some(Arc::new(HugePages::new().map_err(failed)?)) } else { None };
         let kept: Vec<_> = pages.iter().map(|pages| pages.as_fd()).collect();
@@ -74,7 +79,13 @@ impl PciTarget {
         settings.insert("queue_pairs".into(), controller.pairs().into());
         let writable = request.access.writes();
         let queues = PciQueues { controller: Arc::new(controller), identity, writable };
-        Ok(PciTarget { queues: Some(queues), lease: Some(lease) })
+        Ok(PciTarget {
+            queues: Some(queues),
+            lease: Some(lease),
+            function,
+            roots: roots.clone(),
+            namespaces: count,
+        })
     }
 
     /// What queues are opened with.
@@ -114,8 +125,9 @@ impl Drop for PciTarget {
         match (controller, lease) {
             (Some(controller), Some(lease)) => {
                 drop(controller);
-                if let Err(error) = lease.give_back() {
-                    eprintln!("testdrive: {error}");
+                match lease.give_back() {
+                    Ok(()) => pci_guard::wait_for_namespaces(&self.function, &self.roots, self.namespaces),
+                    Err(error) => eprintln!("testdrive: {error}"),
                 }
             }
             // A thread still has a queue, and so the device: the kernel would wait for it. The guardian gives it back after our end.
@@ -181,11 +193,14 @@ pub fn give_back(address: &str) -> Result<GivenBack, TargetError> {
         ))
     })?;
     let pci = pci_guard::pci_roots(&SystemRoots::default());
-    pci_guard::check_class(bdf, &pci)?;
+    let function = pci_guard::check_class(bdf, &pci)?;
     let released = release(&pci, bdf).map_err(|error| pci_guard::lease_refusal(address, &error))?;
     let (driver, restored) = match released {
         Released::Bound(driver) => (driver, false),
         Released::Restored(driver) => (driver, true),
     };
+    if restored {
+        pci_guard::wait_for_namespaces(&function, &SystemRoots::default(), 1);
+    }
     Ok(GivenBack { address: bdf.to_string(), driver, restored })
 }
