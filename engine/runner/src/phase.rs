@@ -182,14 +182,13 @@ pub fn run_submitters<S: Primed>(
     let submission = Submission { plan, options, line: &line, context, index: 0, submitters, rounds };
     let (submitted, fed) = thread::scope(|scope| {
         let feeder = feeding.feeder.map(|(feeder, feeds)| scope.spawn(move || feeder.run(feeds, stop)));
+        // The watch counts from where it begins: before the first I/O, or those issued until then are never told.
+        let planned = (planned_ios, plan.planned_ns());
+        let watch =
+            Watch::new(context, &line, PhaseName::of(plan.job, context.round.clone()), planned, rounds);
         // SAFETY: the threads are dropped at the end of this block or of `watch_over`, and all that they borrow lives beyond it.
         let threads = unsafe { start(target, submission, feeding.sources, rows) };
-        let submitted = threads.map(|threads| {
-            let planned = (planned_ios, plan.planned_ns());
-            let watch =
-                Watch::new(context, &line, PhaseName::of(plan.job, context.round.clone()), planned, rounds);
-            watch_over(threads, watch, tell)
-        });
+        let submitted = threads.map(|threads| watch_over(threads, watch, tell));
         if submitted.is_err() {
             stop.request(Status::Failed, "a submitter could not be started");
         }

@@ -5,6 +5,7 @@ use serde_json::{json, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use testdrive_core::IoRecord;
 use testdrive_recording::Status;
+use testdrive_runner::Event;
 
 /// What each thread did, by place: I/Os that were handed over together are recorded in the order of their completion.
 fn by_thread(rows: &[IoRecord]) -> BTreeMap<i32, Vec<(i64, i64, u8)>> {
@@ -110,4 +111,19 @@ fn a_steady_state_is_judged_over_all_threads() {
         let of_round = |row: &&IoRecord| (row.complete_ns().unwrap() - start_ns) / 10_000_000 == index as i64;
         assert_eq!(round["ios"], json!(ran.rows.iter().filter(of_round).count()));
     }
+}
+
+#[test]
+fn the_last_progress_tells_of_every_io_however_short_the_phase() {
+    let bench = Bench::new();
+    let phase = json!({"kind": "synthetic", "ios": 2_000, "depth": 32, "threads": 4});
+    let phases = json!([phase, phase, phase, phase, phase]);
+    let ran = complete(bench.run(json!({"uri": "null:?size=1GiB"}), phases).unwrap());
+    let mut last = BTreeMap::new();
+    for event in &ran.events {
+        if let Event::Progress(progress) = event {
+            last.insert(progress.phase, progress.ios);
+        }
+    }
+    assert_eq!(last, (0..5).map(|phase| (phase, 2_000)).collect());
 }
