@@ -15,7 +15,7 @@ from testdrive.plans import bind, built_in_names, load
 ROOT = Path(__file__).parents[2]
 METHODS = ROOT / "docs" / "methods"
 #: `| [name](page.md) | question | full length | short length |`
-_ROW = re.compile(r"^\| \[([a-z-]+)\]\(([a-z-]+\.md)\) \|(.+)\|$", re.MULTILINE)
+_ROW = re.compile(r"^\| \[([a-z-]+)\]\(([a-z-]+\.md)(?:#[a-z-]+)?\) \|(.+)\|$", re.MULTILINE)
 ROWS = {name: (page, cells) for name, page, cells in _ROW.findall((METHODS / "README.md").read_text())}
 #: Figures of any workload, which are not of one test (testdrive.report).
 GENERAL = {"latency", "offsets", "percentiles", "lateness"}
@@ -39,7 +39,7 @@ def test_a_plan_has_a_page_a_row_a_short_form_and_figures(name: str) -> None:
     assert question.endswith("?")
     # Both lengths begin with how long it takes, or say whose length it is.
     assert full
-    assert re.match(r"\d+ (s|min)$", short), short
+    assert re.fullmatch(r"\d+ (s|min)|a minute", short), short
     text = (METHODS / page).read_text()
     assert re.search(rf"testdrive run (`)?{name}\b|`{name}`", text), f"{page} does not say how {name} is run"
     assert plan.short, f"{name} has no [short] section"
