@@ -55,6 +55,7 @@ def row(subject: Subject) -> Row:
         "model": subject.drive.model,
         "ios": counts.get("ios", 0),
         "errors": counts.get("errors", 0),
+        "left_out_ios": _left_out(subject),
         "no_completion": counts.get("no_completion", 0),
         "bursts": dig(summary, "bursts") or [],
         "stall_time": dig(summary, "stall_time"),
@@ -76,6 +77,22 @@ def row(subject: Subject) -> Row:
         summary, "response_percentile_codes.io_weighted.p99_9"
     )
     return result
+
+
+def _left_out(subject: Subject) -> int:
+    """Return how many I/Os of the workload were not asked of the drive: outside the window, or left out by
+    request.
+    """
+    whole = (subject.manifest.source or {}).get("ios")
+    asked = subject.accounting.get("source")
+    if not isinstance(whole, int) or not isinstance(asked, Mapping):
+        return 0
+    filtered = subject.accounting.get("filtered") or {}
+    return max(whole - _ios(asked), 0) + _ios(filtered)
+
+
+def _ios(by_opcode: Mapping[str, Any]) -> int:
+    return sum(int(one.get("ios", 0)) for one in by_opcode.values())
 
 
 def _ios_near_trims(summary: Mapping[str, Any]) -> float | None:

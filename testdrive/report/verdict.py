@@ -22,16 +22,15 @@ _FAILING = ("never_recovered", "unstable", "saturated")
 def outcome(row: Row) -> Outcome:
     """Return the class of a recording.
 
-    It is that of its worst burst; but a run without one that failed I/Os, ended early or was not the same
-    workload
-    has not shown that its drive handles it.
+    It is that of its worst burst; but a run without one that failed I/Os, ended early, left a part of the
+    workload out or was not the same workload has not shown that its drive handles it.
     """
     code = row["recovery_code"]
     if code in _FAILING or row["baseline_code"] in _FAILING:
         return "fails"
     if code == "no_burst":
-        reserved = row["errors"] or row["fidelity_verdict"] == "not_faithful" or row["status"] != "complete"
-        return "reserved" if reserved else "calm"
+        unshown = row["errors"] or row["left_out_ios"] or row["status"] != "complete"
+        return "reserved" if unshown or row["fidelity_verdict"] == "not_faithful" else "calm"
     return "recovers" if row["recovery_ns"] is not None else "unknown"
 
 
@@ -52,6 +51,11 @@ def sentences(row: Row) -> str:
         said.append(f"Of {words.plural(row['no_completion'], 'I/O')} no completion was seen.")
     if row["status"] != "complete":
         said.append(f"The run is {row['status']}: part of the workload is missing.")
+    if row["left_out_ios"]:
+        left_out = words.plural(row["left_out_ios"], "I/O")
+        said.append(
+            f"The replay left out {left_out} of the workload, and shows nothing of how it takes those."
+        )
     if row["fidelity_verdict"] == "not_faithful":
         reasons = "; ".join(row["fidelity_reasons"])
         said.append(

@@ -116,6 +116,21 @@ def test_a_drive_without_bursts_that_failed_ios_is_not_simply_recommended(tmp_pa
     assert "handles it" not in text
 
 
+def test_a_drive_that_was_given_a_part_of_the_workload_is_not_simply_recommended(tmp_path):
+    columns = scenes.workload(span_s=10)
+    original = scenes.write_original(tmp_path / "prod.rec", columns, scenes.ORIGINAL)
+    run = scenes.write_run(tmp_path / "a.rec", columns, scenes.Shape(400), original)
+    manifest = json.loads((run / "manifest.json").read_text())
+    issued = len(columns["intended_ns"])
+    for whole, recommended in ((issued, True), (issued + 7, False)):
+        manifest["source"]["ios"] = whole
+        (run / "manifest.json").write_text(json.dumps(manifest))
+        text = visible(write_comparison([run], tmp_path / f"out-{whole}").page)
+        assert ("handles it" in text) is recommended
+        assert ("a shows no burst, but with reservations." in text) is not recommended
+        assert ("The replay left out 7 I/Os of the workload" in text) is not recommended
+
+
 def test_figures_and_tables_stand_beside_the_page(comparison, scene):
     figures = sorted(path.name for path in (comparison.parent / "figures").iterdir())
     assert figures == ["latency.png", "lateness.png", "offsets.png", "percentiles.png"]
