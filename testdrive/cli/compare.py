@@ -29,16 +29,18 @@ def compare(
     """Compare drives: the table that decides, overlays and certificates, as one page."""
     from testdrive.cli.output import print_json, stdout_console
     from testdrive.cli.running import COMPARISON_NAME
-    from testdrive.cli.tables import comparison_table
+    from testdrive.cli.tables import comparison_table, method_table
     from testdrive.compare import write_comparison
-    from testdrive.methods import has_method, write_method_page
+    from testdrive.methods.looking import has_method
+    from testdrive.methods.page import write_method_page
 
     if original is None and has_method(recordings[0]):
-        page = write_method_page(recordings, output / COMPARISON_NAME)
+        written = write_method_page(recordings, output / COMPARISON_NAME)
         if as_json:
-            print_json({"page": str(page)})
+            print_json({"page": str(written.path)})
         else:
-            print(f"page: {page}")
+            stdout_console().print(*(method_table(table) for table in written.tables))
+            print(f"page: {written.path}")
         return 0
     made = write_comparison(recordings, output, original)
     if as_json:

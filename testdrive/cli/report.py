@@ -19,13 +19,14 @@ def report(
 ) -> int:
     """Write a recording's page, report.html, with its figures and tables beside it."""
     from testdrive.cli.output import print_json
-    from testdrive.methods import has_method, write_method_page
+    from testdrive.methods.looking import has_method
+    from testdrive.methods.page import write_method_page
     from testdrive.report import write_report
     from testdrive.report.single import REPORT_NAME
 
     def page_of(recording: Path) -> Path:
         if has_method(recording):
-            return write_method_page([recording], recording / REPORT_NAME)
+            return write_method_page([recording], recording / REPORT_NAME).path
         return write_report(recording)
 
     pages = [str(page_of(recording)) for recording in recordings]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from testdrive.cli.consent import consents
 from testdrive.cli.metering import IDLE_DEFAULT_NS, beside_meters
@@ -16,6 +17,9 @@ from testdrive.plans import BoundPlan
 from testdrive.quantities import duration_ns
 from testdrive.report import words
 from testdrive.running import Result, RunOptions, Target, check_drives, run_on
+
+if TYPE_CHECKING:
+    from testdrive.methods.drawing import Table as MethodTable
 
 VERDICT_FAIL_STATUS = 1
 COMPARISON_DIRECTORY = "comparison"
@@ -116,7 +120,7 @@ def _targets(bound: BoundPlan, request: Request) -> list[Target]:
 
 def _conclude(bound: BoundPlan, results: Sequence[Result], request: Request) -> int:
     recorded = [result.target.recording for result in results if result.summary is not None]
-    page = _compared(recorded) if request.compare and len(recorded) > 1 else None
+    page, found = _compared(recorded) if request.compare and len(recorded) > 1 else (None, None)
     if request.as_json:
         metrics = bound.plan.judgement.metrics
         content = {
@@ -126,21 +130,24 @@ def _conclude(bound: BoundPlan, results: Sequence[Result], request: Request) -> 
         }
         print_json(content)
     else:
-        _print(results, page, together=_measures_several(bound))
+        _print(results, page, found, together=_measures_several(bound))
         if bound.short and recorded:
             note(f"note: {words.SHORT_FORM}")
     return exit_status(results)
 
 
-def _compared(recordings: Sequence[Path]) -> Path:
+def _compared(recordings: Sequence[Path]) -> tuple[Path, list[MethodTable] | None]:
+    """Write the comparison, and return its page; of a standard test also the tables that decide."""
     from testdrive.compare import write_comparison
-    from testdrive.methods import has_method, write_method_page
+    from testdrive.methods.looking import has_method
+    from testdrive.methods.page import write_method_page
 
     note("comparing ...")
     directory = recordings[0].parent / COMPARISON_DIRECTORY
     if has_method(recordings[0]):
-        return write_method_page(recordings, directory / COMPARISON_NAME)
-    return write_comparison(recordings, directory).page
+        written = write_method_page(recordings, directory / COMPARISON_NAME)
+        return written.path, written.tables
+    return write_comparison(recordings, directory).page, None
 
 
 def _measures_several(bound: BoundPlan) -> bool:
@@ -154,26 +161,39 @@ def _measures_several(bound: BoundPlan) -> bool:
     return len(measured) > 1 or any(isinstance(phase, RoundsPhase) for phase in measured)
 
 
-def _print(results: Sequence[Result], page: Path | None, *, together: bool) -> None:
+def _found(recordings: Sequence[Path]) -> list[MethodTable]:
+    """The tables that decide a standard test; none of other recordings."""
+    from testdrive.methods.looking import has_method, method_tables
+
+    return method_tables(recordings) if has_method(recordings[0]) else []
+
+
+def _print(
+    results: Sequence[Result], page: Path | None, found: list[MethodTable] | None, *, together: bool
+) -> None:
     from testdrive.cli import tables
 
     console = stdout_console()
-    recorded = []
+    recorded: list[Path] = []
     for result in results:
         if result.summary is None:
             continue
-        recorded.append(str(result.target.recording))
+        recorded.append(result.target.recording)
         console.print(tables.run_table(result.target.uri, result.summary, together=together))
         for outcome in result.verdict.outcomes:
             console.print(tables.outcome_line(outcome))
         console.print(f"recording: {result.target.recording}", soft_wrap=True)
         if result.saved_state is not None:
             console.print(f"state: {result.saved_state}", soft_wrap=True)
+    if found is None and recorded:
+        found = _found(recorded)
+    for table in found or []:
+        console.print(tables.method_table(table))
     if page is not None:
         console.print(f"comparison: {page}", soft_wrap=True)
     elif recorded:
         command = "compare" if len(recorded) > 1 else "report"
-        console.print(f"next: testdrive {command} {' '.join(recorded)}", soft_wrap=True)
+        console.print(f"next: testdrive {command} {' '.join(map(str, recorded))}", soft_wrap=True)
 
 
 def exit_status(results: Sequence[Result]) -> int:

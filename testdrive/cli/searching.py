@@ -71,10 +71,10 @@ def _targets(plan: Plan, request: Request) -> list[Target]:
 
 
 def _page(found: list[tuple[Drive, Found]], drives: list[Drive]) -> Path:
-    from testdrive.methods import write_method_page
+    from testdrive.methods.page import write_method_page
 
     folder = drives[0].folder if len(drives) == 1 else drives[0].folder.parent
-    return write_method_page([drive.decisive(each) for drive, each in found], folder / PAGE_NAME)
+    return write_method_page([drive.decisive(each) for drive, each in found], folder / PAGE_NAME).path
 
 
 def _tell(name: str, trial: Trial) -> None:

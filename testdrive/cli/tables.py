@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Group
@@ -15,7 +15,12 @@ from testdrive.plans import Plan
 from testdrive.plans.judgement import Outcome, metric_at
 from testdrive.report import units, words
 
+if TYPE_CHECKING:
+    from testdrive.methods.drawing import Table as MethodTable
+
 Entry = Mapping[str, Any]
+#: What of a standard test's table a terminal shows: the matrix of one drive, or the headline of a dozen.
+METHOD_ROWS_MAX = 16
 #: As the metrics have it; their package would bring the query engine with it.
 _ROWS_NOT_KEPT = "rows_not_kept"
 
@@ -139,6 +144,17 @@ def plans_table(plans: Sequence[Plan]) -> Table:
         needs = [name for name, parameter in plan.parameters.items() if parameter.required]
         made.add_row(plan.name, plan.question, " ".join(needs) or units.ABSENT)
     return made
+
+
+def method_table(found: MethodTable) -> Group:
+    """A standard test's table; of a long one the beginning, with the place of the rest."""
+    head, *columns = found.head
+    made = table(head, *columns, right=columns)
+    for row in found.rows[:METHOD_ROWS_MAX]:
+        made.add_row(*row)
+    left_out = len(found.rows) - METHOD_ROWS_MAX
+    more = [Text(f"and {words.plural(left_out, 'row')} more on the page")] if left_out > 0 else []
+    return Group(Text(found.title, style="bold"), made, *more)
 
 
 def comparison_table(rows: Sequence[Entry]) -> Table:

@@ -1,10 +1,5 @@
 """The figures and tables of the standard tests, for one drive or several on the same scales.
 
-Adding a method is adding a file with a ``METHOD``; a plan names it in its ``figures``.
+Adding a method is adding a file with a ``METHOD``; a plan names it in its ``figures``. `looking` has the
+tables, `page` the page with its figures.
 """
-
-from __future__ import annotations
-
-from testdrive.methods.page import has_method, write_method_page
-
-__all__ = ["has_method", "write_method_page"]

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Sequence
-from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from testdrive.errors import UsageError
-from testdrive.manifest import MANIFEST_NAME, Manifest, read_manifest
+from testdrive.manifest import Manifest
 from testdrive.methods.drawing import Figure, Findings, Table
 from testdrive.methods.images import write_images
-from testdrive.methods.method import Method, all_methods
-from testdrive.methods.runs import Run
-from testdrive.metrics import summarize
-from testdrive.recording import Recording
+from testdrive.methods.looking import Found, deciding, looked_at
+from testdrive.methods.method import Method
 from testdrive.report import html, units, words
 from testdrive.report.conditions import conditions_section, warnings_box
 from testdrive.report.html import Markup
@@ -24,22 +21,19 @@ from testdrive.report.pack import pack
 from testdrive.report.page import frame, write_page
 from testdrive.report.plots import badge
 from testdrive.report.power_tables import power_figures
-from testdrive.report.subject import Subject, names, subject
+from testdrive.report.subject import Subject
 from testdrive.report.telemetry_tables import telemetry_section
 
 
-def methods_of(manifest: Manifest) -> list[Method]:
-    """The methods that the plan of a recording names among its figures; none for other recordings."""
-    wanted = manifest.plan.figures if manifest.plan else []
-    return [all_methods()[name] for name in wanted if name in all_methods()]
+@dataclass(frozen=True)
+class MethodPage:
+    """A page that was written, and the tables that decide, which a terminal can show too."""
+
+    path: Path
+    tables: list[Table]
 
 
-def has_method(recording: Path) -> bool:
-    """Whether a path is a recording of a standard test; what is no recording is told by whoever opens it."""
-    return (recording / MANIFEST_NAME).is_file() and bool(methods_of(read_manifest(recording)))
-
-
-def write_method_page(recording_dirs: Sequence[Path], page: Path) -> Path:
+def write_method_page(recording_dirs: Sequence[Path], page: Path) -> MethodPage:
     """Write a page with its figures (``figures/*.png``) and tables (``tables/*.csv``) beside it.
 
     Parameters
@@ -51,8 +45,8 @@ def write_method_page(recording_dirs: Sequence[Path], page: Path) -> Path:
 
     Returns
     -------
-    pathlib.Path
-        The page.
+    MethodPage
+        The page, and its tables without those of details; the first of details where there is no other.
 
     Raises
     ------
@@ -63,35 +57,15 @@ def write_method_page(recording_dirs: Sequence[Path], page: Path) -> Path:
     OSError
         If the directory cannot be written to.
     """
-    with ExitStack() as stack:
-        opened = [stack.enter_context(Recording.open(path)) for path in recording_dirs]
-        methods = _methods_of_all(opened)
-        subjects = [
-            subject(name, "drive", at, recording, summarize(recording))
-            for at, (name, recording) in enumerate(zip(names(recording_dirs), opened, strict=True))
-        ]
-        runs = [Run(one) for one in subjects]
-        found = [(method, method.look(runs)) for method in methods]
+    with looked_at(recording_dirs) as (subjects, found):
         figures = [figure for _, findings in found for figure in findings.figures]
         write_images(figures, page.parent / "figures")
         tables = [table for _, findings in found for table in (*findings.tables, *findings.details)]
         _write_csv(tables, page.parent / "tables")
         data = pack({"figures": {figure.key: figure.payload() for figure in figures}})
-        title = _title(opened[0].manifest, subjects)
-        return write_page(page, f"{title}: testdrive", _body(title, subjects, found), data)
-
-
-def _methods_of_all(opened: Sequence[Recording]) -> list[Method]:
-    plans = {recording.manifest.plan.name if recording.manifest.plan else None for recording in opened}
-    if len(plans) > 1:
-        told = words.listed([name or "no plan" for name in sorted(plans, key=str)])
-        raise UsageError(f"the recordings are of different tests ({told}); compare those of one plan")
-    methods = methods_of(opened[0].manifest)
-    if not methods:
-        raise UsageError(
-            f"{opened[0].path} is of no standard test; its plan names none of {', '.join(all_methods())}"
-        )
-    return methods
+        title = _title(subjects[0].manifest, subjects)
+        written = write_page(page, f"{title}: testdrive", _body(title, subjects, found), data)
+        return MethodPage(written, deciding(found))
 
 
 def _title(manifest: Manifest, subjects: Sequence[Subject]) -> str:
@@ -99,7 +73,7 @@ def _title(manifest: Manifest, subjects: Sequence[Subject]) -> str:
     return f"{plan}: {subjects[0].name if len(subjects) == 1 else words.plural(len(subjects), 'drive')}"
 
 
-def _body(title: str, subjects: Sequence[Subject], found: Sequence[tuple[Method, Findings]]) -> Markup:
+def _body(title: str, subjects: Sequence[Subject], found: Found) -> Markup:
     manifest = subjects[0].manifest
     notes = [*_differences(subjects), *(note for _, findings in found for note in findings.notes)]
     sections = [section for method, findings in found for section in _sections(method, findings)]

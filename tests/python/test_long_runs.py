@@ -210,7 +210,7 @@ def test_a_crash_costs_the_open_seconds_and_nothing_else(tmp_path: Path) -> None
 
 
 def test_recordings_of_different_tests_are_not_compared(recordings: dict[str, Path], tmp_path: Path) -> None:
-    from testdrive.methods import write_method_page
+    from testdrive.methods.page import write_method_page
 
     folder = tmp_path / "other"
     folder.mkdir()

@@ -9,7 +9,7 @@ import builders
 import numpy as np
 import pytest
 
-from testdrive.methods import write_method_page
+from testdrive.methods.page import write_method_page
 
 MILLION = 1_000_000
 DRAWN = "() => [...document.querySelectorAll('.plot')].map(plot => [plot.dataset.figure, Boolean(plot.data)])"
@@ -41,7 +41,7 @@ def page_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = {"name": "percentiles", "title": "Latency percentiles", "question": "Who waits?"}
     plan = {**plan, "figures": ["distribution"], "parameters": {}}
     builders.write_recording(path, columns, phases=phases, plan=plan)
-    return write_method_page([path], path.parent / "index.html")
+    return write_method_page([path], path.parent / "index.html").path
 
 
 def drawn(page: Any) -> dict[str, bool]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import builders
 import numpy as np
 import pytest
 from built_runs import BuiltPhase, built_run
+from rich.console import Console
 
-from testdrive.methods import write_method_page
-from testdrive.methods.drawing import Axis, Figure, Series
+from testdrive.cli.tables import METHOD_ROWS_MAX, method_table
+from testdrive.methods.drawing import Axis, Figure, Series, Table
 from testdrive.methods.images import draw
+from testdrive.methods.looking import method_tables
+from testdrive.methods.page import write_method_page
 from testdrive.methods.runs import Run
 from testdrive.report import html, palette
 from testdrive.report.conditions import warnings_box
@@ -57,7 +61,9 @@ def stability_recording(path: Path, **parameters: object) -> Path:
 
 
 def test_the_page_says_which_drive_is_behind_the_name_of_a_recording(tmp_path: Path) -> None:
-    page = write_method_page([stability_recording(tmp_path / "a.rec")], tmp_path / "index.html").read_text()
+    page = write_method_page(
+        [stability_recording(tmp_path / "a.rec")], tmp_path / "index.html"
+    ).path.read_text()
     assert "On a (Fast &lt;1&gt;, firmware F2, 1.00 TB)." in page
 
 
@@ -66,6 +72,31 @@ def test_runs_that_were_not_asked_for_alike_are_compared_with_a_warning(tmp_path
     alike = stability_recording(tmp_path / "b.rec", depth=32, span=1.0, data="zero")
     other = stability_recording(tmp_path / "c.rec", depth=32, span=0.5)
     warning = "These runs had different parameters"
-    assert warning not in write_method_page([first, alike], tmp_path / "alike.html").read_text()
-    page = write_method_page([first, alike, other], tmp_path / "index.html").read_text()
+    assert warning not in write_method_page([first, alike], tmp_path / "alike.html").path.read_text()
+    page = write_method_page([first, alike, other], tmp_path / "index.html").path.read_text()
     assert f"{warning} (span, data): " in page
+
+
+def test_a_terminal_has_the_tables_of_the_page(tmp_path):
+    recording = stability_recording(tmp_path / "a.rec")
+    written = write_method_page([recording], tmp_path / "index.html")
+    assert written.tables
+    assert method_tables([recording]) == written.tables
+    for table in written.tables:
+        assert shown(table) == [
+            " ".join(each.split()) for each in (table.title, *map(" ".join, [table.head, *table.rows]))
+        ]
+
+
+def test_a_terminal_has_the_beginning_of_a_long_table_and_says_so():
+    rows = [[f"drive {at}", f"{at}"] for at in range(METHOD_ROWS_MAX + 3)]
+    lines = shown(Table("t", "IOPS", ["drive", "mean"], rows))
+    assert lines[-2:] == [f"drive {METHOD_ROWS_MAX - 1} {METHOD_ROWS_MAX - 1}", "and 3 rows more on the page"]
+
+
+def shown(table: Table) -> list[str]:
+    """What a wide terminal shows of a table: the words of each line that has any."""
+    console = Console(width=400, file=io.StringIO())
+    console.print(method_table(table))
+    lines = [line.split() for line in console.file.getvalue().splitlines()]
+    return [" ".join(words) for words in lines if words and set("".join(words)) != {"─"}]
