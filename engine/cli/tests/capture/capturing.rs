@@ -47,6 +47,14 @@ pub fn children_of(pid: u32) -> Vec<i32> {
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_testdrive-engine"));
     command.arg("capture").args(arguments).stdin(Stdio::null()).process_group(0);
+    // Under nohup a capture heeds no hangup, and one that these tests send would leave it running for ever.
+    let heed_hangups = || {
+        // SAFETY: `signal` may be called between fork and exec, and the default action needs no handler.
+        unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
+        Ok(())
+    };
+    // SAFETY: the closure allocates nothing and takes no lock.
+    unsafe { command.pre_exec(heed_hangups) };
     command
 }
 
