@@ -36,6 +36,10 @@ def run(
             show_default=False,
         ),
     ] = None,
+    arrivals: Annotated[
+        str | None,
+        typer.Option(metavar="PROCESS", help="The same as --set arrivals=PROCESS.", show_default=False),
+    ] = None,
     short: Annotated[
         bool,
         typer.Option("--short", help="The plan's short form: seconds on a part of the drive, for trying it."),
@@ -71,12 +75,16 @@ def run(
     from testdrive.cli import running, searching
     from testdrive.plans import bind, load
 
-    settings = _settings(setting or [])
+    loaded = load(plan)
+    settings = _settings(setting or [], rules="rules" in loaded.parameters)
     if config is not None:
         if "config" in settings:
             raise UsageError("--config and --set config are both given; give one of them")
         settings["config"] = str(config)
-    loaded = load(plan)
+    if arrivals is not None:
+        if "arrivals" in settings:
+            raise UsageError("--arrivals and --set arrivals are both given; give one of them")
+        settings["arrivals"] = arrivals
     bound = bind(loaded, settings, short=short)
     request = running.Request(
         drives=drive or _drives_of(bound),
@@ -109,10 +117,14 @@ def _drives_of(bound: BoundPlan) -> list[str]:
     return drives_of(configuration)
 
 
-def _settings(texts: list[str]) -> dict[str, str]:
+def _settings(texts: list[str], *, rules: bool) -> dict[str, str]:
+    """The parameters; of a plan with rules also rules by themselves, such as ``p99.9<1ms``: all must hold."""
     settings: dict[str, str] = {}
     for text in texts:
         key, equals, value = text.partition("=")
+        if rules and (not equals or "<" in key or ">" in key):
+            settings["rules"] = ", ".join(part for part in (settings.get("rules"), text) if part)
+            continue
         if not equals or not key.strip():
             raise UsageError(f"--set {text!r} is not of the form KEY=VALUE")
         if key.strip() in settings:

@@ -15,9 +15,12 @@ from testdrive.plans import Plan
 from testdrive.quantities import duration_ns
 from testdrive.running import RunOptions, Target
 from testdrive.search.bisection import Found, Trial
+from testdrive.search.rates import RateDrive
 from testdrive.search.trials import Drive
 
 PAGE_NAME = "index.html"
+#: By what a plan names in its ``search``.
+_KINDS: dict[str, type[Drive]] = {"rating": Drive, "rate": RateDrive}
 
 
 def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: bool = False) -> int:
@@ -37,7 +40,7 @@ def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: 
         keep=request.keep,
     )
     drives = [
-        Drive(plan, given, target, options, show_on_stderr, _tell, short=short)
+        _KINDS[plan.search or "rating"](plan, given, target, options, show_on_stderr, _tell, short=short)
         for target in _targets(plan, request)
     ]
     found: list[tuple[Drive, Found]] = []
@@ -54,7 +57,7 @@ def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: 
     _print(plan, found, page, as_json=request.as_json)
     if error is not None:
         return error.exit_status
-    return 0 if all(each.value is not None for _, each in found) else VERDICT_FAIL_STATUS
+    return VERDICT_FAIL_STATUS if any(drive.fails(each) for drive, each in found) else 0
 
 
 def _targets(plan: Plan, request: Request) -> list[Target]:
@@ -77,11 +80,11 @@ def _page(found: list[tuple[Drive, Found]], drives: list[Drive]) -> Path:
     return write_method_page([drive.decisive(each) for drive, each in found], folder / PAGE_NAME).path
 
 
-def _tell(name: str, trial: Trial) -> None:
+def _tell(name: str, load: str, trial: Trial) -> None:
     word = "passes" if trial.passes else "fails"
     kind = "confirming run at " if trial.confirming else ""
     why = f": {trial.reasons[0]}" if trial.reasons else ""
-    note(f"{name}: {kind}{trial.value:g}x {word}{why}")
+    note(f"{name}: {kind}{load} {word}{why}")
 
 
 def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, as_json: bool) -> None:
@@ -89,11 +92,12 @@ def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, a
         results = [
             {
                 "drive": drive.target.uri,
-                "rating": each.value,
+                drive.key: each.value,
+                **drive.facts(each),
                 "is_monotone": each.is_monotone,
                 "recording": str(drive.decisive(each)),
                 "trials": [
-                    {"rating": trial.value, "passes": trial.passes, "confirming": trial.confirming}
+                    {drive.key: trial.value, "passes": trial.passes, "confirming": trial.confirming}
                     for trial in each.history
                 ],
             }
@@ -103,11 +107,8 @@ def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, a
         return
     console = stdout_console()
     for drive, each in found:
-        rating = "none that passes" if each.value is None else f"{each.value:g}x"
-        values = drive.bound().values
-        slice_s = values["slice"] / 1e9
-        console.print(f"{drive.name}: rating {rating}, slices of {slice_s:,g} s, {len(each.history)} trials")
+        console.print(f"{drive.name}: {drive.told(each)}", highlight=False)
         if not each.is_monotone:
-            console.print("  a rating passed above one that failed: the result is one of several borders")
+            console.print("  a load passed above one that failed: the result is one of several borders")
     if page is not None:
         console.print(f"page: {page}", soft_wrap=True)

@@ -105,6 +105,10 @@ def _derived(plan: Plan, values: Mapping[str, Any], given: Mapping[str, Any]) ->
     if plan.derive is None:
         return {}
     # Made where a plan asks for it: no other plan pays for its imports.
+    if plan.derive == "qos":
+        from testdrive.qos import plan as qos
+
+        return qos.derive(values)
     from testdrive.act.plan import derive
 
     return derive(values, [name for name, value in given.items() if value is not None])

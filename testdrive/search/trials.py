@@ -24,12 +24,12 @@ HISTORY_VERSION = 1
 #: Where a search begins without a word from the user.
 START = {"bisection": 32, "step-down": 150}
 
-#: Told of each trial once it is over.
-Tell = Callable[[str, Trial], None]
+#: Told of each trial once it is over: the drive's name, the load as people write it, and what it came to.
+Tell = Callable[[str, str, Trial], None]
 
 
 class Drive:
-    """One drive through a search.
+    """One drive through the search of its rating; another kind of load says in its own class what differs.
 
     Parameters
     ----------
@@ -64,6 +64,61 @@ class Drive:
         """The drive's URI without its options."""
         return self.target.uri.partition("?")[0]
 
+    #: What a load is called among results, and the values of ``prepare`` that settle a drive.
+    key = "rating"
+    settled_by = "salt"
+
+    @staticmethod
+    def shown(value: float) -> str:
+        """A load as people write it."""
+        return f"{value:g}x"
+
+    def load(self, value: float, confirming: bool) -> dict[str, Any]:
+        """The plan's parameters that make a trial of a load."""
+        return {"rating": int(value)}
+
+    def judged(self, value: float, confirming: bool, name: str, result: Result) -> Trial:
+        """What a run came to as a trial."""
+        return _trial(int(value), confirming, name, result)
+
+    def scale(self) -> tuple[Scale, float]:
+        """The loads that may be tried, and the first of them.
+
+        Raises
+        ------
+        UsageError
+            The parameters make no sense.
+        """
+        values = self.bound().values
+        start = values["from"] or START[values["method"]]
+        scale = Scale(1, values["highest"], values["resolution"], whole=True)
+        if not scale.lowest <= start <= scale.highest:
+            raise UsageError(f"from is {start}; give a rating from 1 to highest, which is {scale.highest:g}")
+        if scale.resolution < 1 or values["step"] < 1:
+            raise UsageError("resolution and step are ratings; give at least 1")
+        return scale, start
+
+    def find(self, scale: Scale, start: float) -> Found:
+        """Try loads until the highest that passes is found."""
+        values = self.bound().values
+        if values["method"] == "bisection":
+            return bisect(self.attempt, scale, start)
+        return step_down(self.attempt, scale, start, values["step"])
+
+    def facts(self, found: Found) -> dict[str, Any]:
+        """What else the history says of the search."""
+        return {"slice_ns": self.bound().values["slice"]}
+
+    def told(self, found: Found) -> str:
+        """The result in a line."""
+        rating = "none that passes" if found.value is None else self.shown(found.value)
+        slice_s = self.bound().values["slice"] / 1e9
+        return f"rating {rating}, slices of {slice_s:,g} s, {len(found.history)} trials"
+
+    def fails(self, found: Found) -> bool:
+        """Whether the verdict on what was found is fail."""
+        return found.value is None
+
     def bound(self, **values: Any) -> BoundPlan:
         """The plan with the user's values and these."""
         return bind(self.plan, self.given | values, short=self.short)
@@ -95,10 +150,10 @@ class Drive:
     def settle(self) -> None:
         """Bring a real drive back from the trials before it, by writing all of it once."""
         if self.state is None and self.bound().values["prepare"] != "none":
-            self._prepare(self.bound(prepare="salt"), f"settled-{self.trials + 1:02}.rec", None)
+            self._prepare(self.bound(prepare=self.settled_by), f"settled-{self.trials + 1:02}.rec", None)
 
     def attempt(self, value: float, confirming: bool) -> Trial:
-        """Run the load at a rating, and judge it.
+        """Run a load, and judge it.
 
         Raises
         ------
@@ -108,40 +163,33 @@ class Drive:
         if confirming:
             self.settle()
         self.trials += 1
-        rating = int(value)
-        values: dict[str, Any] = {"rating": rating, "prepare": "none"}
+        values: dict[str, Any] = {**self.load(value, confirming), "prepare": "none"}
         if confirming and self.bound().values["confirm-for"] is not None:
             values["for"] = f"{self.bound().values['confirm-for']}ns"
         kind = "confirming" if confirming else "trial"
-        name = f"{drive_name(self.target.uri)}-{self.trials:02}-{kind}-{rating}x.rec"
+        name = f"{drive_name(self.target.uri)}-{self.trials:02}-{kind}-{self._file_label(value)}.rec"
         uri = self.target.uri
         if self.state is not None:
             uri += f"{'&' if '?' in uri else '?'}state={self.state}"
         target = dataclasses.replace(self.target, uri=uri, recording=self.folder / name)
-        title = f"{self.name} ({kind} {self.trials} at {rating}x)"
+        title = f"{self.name} ({kind} {self.trials} at {self.shown(value)})"
         result = run_one(self.bound(**values), target, self.options, self.show, title)
         if result.error is not None:
             raise result.error
-        trial = _trial(rating, confirming, name, result)
-        self.tell(self.name, trial)
+        trial = self.judged(value, confirming, name, result)
+        self.tell(self.name, self.shown(value), trial)
         return trial
 
+    def _file_label(self, value: float) -> str:
+        return self.shown(value).replace(",", "").replace(" ", "-")
+
     def search(self) -> Found:
-        """Prepare the drive and search its rating; the history is kept beside the run that decided."""
+        """Prepare the drive and search its load; the history is kept beside the run that decided."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        values = self.bound().values
-        start = values["from"] or START[values["method"]]
-        scale = Scale(1, values["highest"], values["resolution"], whole=True)
-        if not scale.lowest <= start <= scale.highest:
-            raise UsageError(f"from is {start}; give a rating from 1 to highest, which is {scale.highest:g}")
-        if scale.resolution < 1 or values["step"] < 1:
-            raise UsageError("resolution and step are ratings; give at least 1")
+        scale, start = self.scale()
         self.prepare()
-        if values["method"] == "bisection":
-            found = bisect(self.attempt, scale, start)
-        else:
-            found = step_down(self.attempt, scale, start, values["step"])
-        write_history(self.decisive(found), found, values)
+        found = self.find(scale, start)
+        write_history(self.decisive(found), found, self.bound().values, self.facts(found))
         return found
 
     def decisive(self, found: Found) -> Path:
@@ -164,14 +212,14 @@ def _trial(rating: int, confirming: bool, name: str, result: Result) -> Trial:
     )
 
 
-def write_history(recording: Path, found: Found, values: Mapping[str, Any]) -> None:
+def write_history(recording: Path, found: Found, values: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
     """Keep a search beside the recording that decided it, for its page and for scripts."""
     content = {
         "version": HISTORY_VERSION,
         "value": found.value,
         "method": found.method,
         "is_monotone": found.is_monotone,
-        "slice_ns": values["slice"],
+        **facts,
         "trial_ns": values["for"],
         "confirm_ns": values["confirm-for"] or values["for"],
         "resolution": values["resolution"],

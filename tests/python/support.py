@@ -16,9 +16,12 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+if TYPE_CHECKING:
+    from testdrive.plans import Plan
 
 #: What was missing, and for how many tests.
 _missing: Counter[str] = Counter()
@@ -63,6 +66,13 @@ def loop_device(image: Path, size_bytes: int) -> Iterator[Path]:
         yield Path(device)
     finally:
         subprocess.run([losetup, "-d", device], check=True)
+
+
+def needed_values(plan: Plan) -> dict[str, str]:
+    """A value for each parameter that a built-in plan must be given."""
+    # Any text is a path, and 1 a number; rules have a language of their own.
+    wanted = {"rules": "p99.9<1ms"}
+    return {key: wanted.get(key, "1") for key, one in plan.parameters.items() if one.required}
 
 
 def missing(what: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import needed_values
 
 from testdrive.errors import UsageError
 from testdrive.job import DriveRequest, Job, PreparePhase, ReplayPhase, RoundsPhase, Tracked
@@ -47,7 +48,7 @@ def plan_file(directory: Path, text: str) -> str:
 def test_every_built_in_plan_is_named_after_its_file_and_makes_a_job(name: str) -> None:
     plan = load(name)
     assert plan.name == name
-    needed = {key: "1" for key, parameter in plan.parameters.items() if parameter.required}
+    needed = needed_values(plan)
     bound = bind(plan, needed)
     job = Job(drive=DriveRequest(uri="null:"), output=Path("a.rec"), phases=bound.phases)
     assert job.to_json_object()["phases"]
@@ -356,7 +357,7 @@ def test_a_plan_without_a_short_form_says_so(tmp_path: Path) -> None:
 def test_the_short_form_of_a_built_in_plan_makes_a_job(name: str) -> None:
     plan = load(name)
     assert set(plan.short) <= set(plan.parameters)
-    needed = {key: "1" for key, parameter in plan.parameters.items() if parameter.required}
+    needed = needed_values(plan)
     short = bind(plan, needed, short=True)
     assert short.phases
     assert short.described()["short"] is True

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from support import run_testdrive
+from support import needed_values, run_testdrive
 
 from testdrive.methods.method import all_methods
 from testdrive.plans import bind, built_in_names, load
@@ -43,7 +43,7 @@ def test_a_plan_has_a_page_a_row_a_short_form_and_figures(name: str) -> None:
     text = (METHODS / page).read_text()
     assert re.search(rf"testdrive run (`)?{name}\b|`{name}`", text), f"{page} does not say how {name} is run"
     assert plan.short, f"{name} has no [short] section"
-    needed = {key: "1" for key, parameter in plan.parameters.items() if parameter.required}
+    needed = needed_values(plan)
     assert bind(plan, needed, short=True).phases != bind(plan, needed).phases
     assert plan.figures, f"{name} names no figures"
     known = set(all_methods()) | GENERAL

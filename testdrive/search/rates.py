@@ -1,0 +1,132 @@
+"""The search of the highest rate of I/Os at which a user's rules on latencies hold."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from testdrive.errors import UsageError
+from testdrive.qos.plan import SECOND_NS, lowest_claimed_rate
+from testdrive.qos.rules import parse_rules
+from testdrive.running import Result
+from testdrive.search.bisection import Found, Scale, Trial, bisect
+from testdrive.search.trials import Drive
+
+#: Where a search begins without a word from the user.
+START_IOPS = 10_000.0
+
+
+class RateDrive(Drive):
+    """One drive through the search of its rate."""
+
+    key = "rate_iops"
+    settled_by = "random"
+
+    @staticmethod
+    def shown(value: float) -> str:
+        """A rate as people write it."""
+        return f"{value:,.0f} IOPS" if value >= 100 else f"{value:.4g} IOPS"
+
+    def load(self, value: float, confirming: bool) -> dict[str, Any]:
+        """The plan's parameters for a rate. Trials have the same random numbers, a confirming run others."""
+        seed = self.bound().values["seed"]
+        return {"rate": value, "seed": seed + 1 if confirming else seed}
+
+    def settle(self) -> None:
+        """Bring a real drive back from the trials before it; reads alone leave nothing behind."""
+        if self.bound().values["read-share"] < 1:
+            super().settle()
+
+    def scale(self) -> tuple[Scale, float]:
+        """The rates at which the rules can be claimed, up to the highest that may be tried."""
+        values = self.bound().values
+        claimed, rule = lowest_claimed_rate(values)
+        lowest = values["lowest"] or claimed
+        if lowest < claimed and rule is not None:
+            raise UsageError(f"lowest is {lowest:g}; {self._claimed(claimed)}")
+        if lowest > values["highest"]:
+            if rule is not None and values["lowest"] is None:
+                raise UsageError(f"highest is {values['highest']:g}; {self._claimed(claimed)}")
+            raise UsageError(f"lowest is {lowest:g} and highest {values['highest']:g}; give a lower lowest")
+        start = values["from"] or min(max(START_IOPS, lowest), values["highest"])
+        if not lowest <= start <= values["highest"]:
+            raise UsageError(
+                f"from is {start:g}; give a rate from {lowest:g} (lowest) to {values['highest']:g} (highest)"
+            )
+        return Scale(lowest, values["highest"], 1 + values["resolution"], whole=False), start
+
+    def find(self, scale: Scale, start: float) -> Found:
+        """Bisect."""
+        return bisect(self.attempt, scale, start)
+
+    def judged(self, value: float, confirming: bool, name: str, result: Result) -> Trial:
+        """What a run came to: whether every rule held in every interval."""
+        qos = (result.summary or {}).get("qos") or {}
+        passes = qos.get("verdict") == "pass"
+        return Trial(
+            value=value,
+            passes=passes,
+            confirming=confirming,
+            cannot_keep_up=bool(qos.get("cannot_keep_up")),
+            reasons=[] if passes else list(qos.get("reasons") or ["nothing was judged"]),
+            recording=name,
+            figures={"rules": qos.get("rules") or [], "intervals": qos.get("intervals")},
+        )
+
+    def facts(self, found: Found) -> dict[str, Any]:
+        """The rules, the failing rate next above, and what the drive was asked for at least."""
+        values = self.bound().values
+        return {
+            "failing_rate_iops": failing_above(found),
+            "rules": values["rules"],
+            "opcodes": values["opcodes"],
+            "arrivals": values["arrivals"],
+            "interval_ns": values["interval"],
+            "at_least_iops": values["at-least"],
+        }
+
+    def told(self, found: Found) -> str:
+        """The result in a line or two."""
+        values = self.bound().values
+        failing = failing_above(found)
+        parts = [f"{len(found.history)} trials, intervals of {values['interval'] / SECOND_NS:,g} s"]
+        if found.value is None:
+            tried = min(trial.value for trial in found.history)
+            claimed, rule = lowest_claimed_rate(values)
+            said = f"no rate holds {values['rules']}; the lowest tried is {self.shown(tried)}"
+            if rule is not None and tried <= claimed * (1 + 1e-9):
+                parts.insert(0, f"below it {self._claimed(claimed)}")
+        else:
+            said = f"{self.shown(found.value)} hold {values['rules']}"
+            parts.insert(
+                0,
+                "the highest that may be tried" if failing is None else f"{self.shown(failing)} do not",
+            )
+        if found.value is not None and self.fails(found):
+            parts.append(f"fail: it must be at least {self.shown(values['at-least'])}")
+        return "; ".join([said, *parts])
+
+    def fails(self, found: Found) -> bool:
+        """Whether no rate holds, or one that is too low."""
+        wanted = self.bound().values["at-least"]
+        return found.value is None or (wanted is not None and found.value < wanted)
+
+    def _claimed(self, claimed: float) -> str:
+        values = self.bound().values
+        worst = max(parse_rules(values["rules"]), key=lambda rule: rule.samples_min)
+        return (
+            f"{worst.quantity} needs {worst.samples_min:,} judged I/Os in every interval to be claimed,"
+            f" {self.shown(claimed)} with intervals of {values['interval'] / SECOND_NS:g} s: give a longer"
+            " interval"
+        )
+
+
+def failing_above(found: Found) -> float | None:
+    """The lowest rate that failed above the result; None where none did, or nothing was found."""
+    if found.value is None:
+        return None
+    above = min(
+        (trial.value for trial in found.history if not trial.passes and trial.value > found.value),
+        default=math.inf,
+    )
+    return None if math.isinf(above) else above
