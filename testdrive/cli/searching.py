@@ -109,6 +109,6 @@ def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, a
     for drive, each in found:
         console.print(f"{drive.name}: {drive.told(each)}", highlight=False)
         if not each.is_monotone:
-            console.print("  a load passed above one that failed: the result is one of several borders")
+            console.print("  a load passed at or above one that failed: the result is one of several borders")
     if page is not None:
         console.print(f"page: {page}", soft_wrap=True)

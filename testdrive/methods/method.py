@@ -28,12 +28,15 @@ class Method:
     look : callable
         Takes the runs, of one drive or several, and returns figures and tables on the same scales. A run that
         did not get as far as it should have is shown as far as it got.
+    settles : tuple of str
+        Parameters that a search settles for each drive: that they differ is its result.
     """
 
     name: str
     title: str
     reading: str
     look: Callable[[Sequence[Run]], Findings]
+    settles: tuple[str, ...] = ()
 
 
 @cache

@@ -75,7 +75,7 @@ def _title(manifest: Manifest, subjects: Sequence[Subject]) -> str:
 
 def _body(title: str, subjects: Sequence[Subject], found: Found) -> Markup:
     manifest = subjects[0].manifest
-    notes = [*_differences(subjects), *(note for _, findings in found for note in findings.notes)]
+    notes = [*differences(subjects, found), *(note for _, findings in found for note in findings.notes)]
     sections = [section for method, findings in found for section in _sections(method, findings)]
     links = [*((anchor, heading) for anchor, heading, _ in sections), ("conditions", "Conditions")]
     return frame(
@@ -99,10 +99,11 @@ def _drives(subjects: Sequence[Subject]) -> Markup:
     return html.join("On ", html.join(*marked, separator=", "), ".")
 
 
-def _differences(subjects: Sequence[Subject]) -> list[str]:
+def differences(subjects: Sequence[Subject], found: Found) -> list[str]:
     """One sentence where the runs were not asked for alike: what differs then may be no drive's doing."""
     given = [one.manifest.plan.parameters if one.manifest.plan else {} for one in subjects]
-    every = dict.fromkeys(key for each in given for key in each)
+    settled = {key for method, _ in found for key in method.settles}
+    every = dict.fromkeys(key for each in given for key in each if key not in settled)
     different = [key for key in every if any(each.get(key) != given[0].get(key) for each in given)]
     if not different:
         return []

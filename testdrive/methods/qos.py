@@ -38,7 +38,7 @@ def look(runs: Sequence[Run]) -> Findings:
         _worst(searches, axis, "worst_service", "qos-service", "Service time by rate"),
     ]
     notes = [
-        f"{run.subject.label}: a rate held above one that failed: the result is one of several borders."
+        f"{run.subject.label}: a rate held at or above one that failed: the result is one of several borders."
         for run, found in searches
         if not found["is_monotone"]
     ]
@@ -232,4 +232,5 @@ METHOD = Method(
     " is the response time: from when an I/O was due, whether or not it could be handed over then. Service"
     " time, which stands beside it, leaves out what I/Os waited for the drive.",
     look,
+    settles=("rate", "seed"),
 )

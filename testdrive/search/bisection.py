@@ -69,7 +69,7 @@ class Found:
 
     @property
     def is_monotone(self) -> bool:
-        """Whether no value passed above one that failed."""
+        """Whether no value passed at or above one that failed."""
         failed = min((trial.value for trial in self.history if not trial.passes), default=math.inf)
         return all(trial.value < failed for trial in self.history if trial.passes)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import builders
 import numpy as np
@@ -12,13 +14,15 @@ from built_runs import BuiltPhase, built_run
 from rich.console import Console
 
 from testdrive.cli.tables import METHOD_ROWS_MAX, method_table
-from testdrive.methods.drawing import Axis, Figure, Series, Table
+from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
 from testdrive.methods.images import draw
 from testdrive.methods.looking import method_tables
-from testdrive.methods.page import write_method_page
+from testdrive.methods.method import all_methods
+from testdrive.methods.page import differences, write_method_page
 from testdrive.methods.runs import Run
 from testdrive.report import html, palette
 from testdrive.report.conditions import warnings_box
+from testdrive.report.subject import Subject
 
 
 def run(**plan: object) -> Run:
@@ -75,6 +79,21 @@ def test_runs_that_were_not_asked_for_alike_are_compared_with_a_warning(tmp_path
     assert warning not in write_method_page([first, alike], tmp_path / "alike.html").path.read_text()
     page = write_method_page([first, alike, other], tmp_path / "index.html").path.read_text()
     assert f"{warning} (span, data): " in page
+
+
+def test_what_a_search_settles_for_each_drive_is_no_difference_of_what_was_asked() -> None:
+    found = [(all_methods()["qos"], Findings([], []))]
+    subjects = [
+        subject_of({"rate": rate, "seed": seed, "span": 1.0}) for rate, seed in ((5000, 1), (70_000, 2))
+    ]
+    assert differences(subjects, found) == []
+    (said,) = differences([*subjects, subject_of({"rate": 1, "seed": 1, "span": 0.5})], found)
+    assert "(span)" in said
+
+
+def subject_of(parameters: dict[str, object]) -> Subject:
+    plan = SimpleNamespace(parameters=parameters)
+    return cast(Subject, SimpleNamespace(manifest=SimpleNamespace(plan=plan)))
 
 
 def test_a_terminal_has_the_tables_of_the_page(tmp_path):
