@@ -27,7 +27,7 @@ def look(runs: Sequence[Run]) -> Findings:
     axis = Axis("rating (times 2,000 reads/s)", low=0.0, high=round_above(highest * 1.05))
     figures = [_bars(searches), _outcomes(searches, axis), _shares(searches, axis)]
     notes = [
-        f"{run.subject.label}: a rating passed at or above one that failed: the result is one of several borders."
+        f"{run.subject.label}: a rating passed at or above one that failed: it is one of several borders."
         for run, found in searches
         if not found["is_monotone"]
     ]
