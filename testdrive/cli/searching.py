@@ -77,7 +77,9 @@ def _page(found: list[tuple[Drive, Found]], drives: list[Drive]) -> Path:
     from testdrive.methods.page import write_method_page
 
     folder = drives[0].folder if len(drives) == 1 else drives[0].folder.parent
-    return write_method_page([drive.decisive(each) for drive, each in found], folder / PAGE_NAME).path
+    # The recording that decided is called by its load, which is a result and no name of the drive.
+    called = distinct_names([drive.target.uri for drive, _ in found])
+    return write_method_page([drive.decisive(each) for drive, each in found], folder / PAGE_NAME, called).path
 
 
 def _tell(name: str, load: str, trial: Trial) -> None:

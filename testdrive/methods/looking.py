@@ -41,14 +41,17 @@ def method_tables(recording_dirs: Sequence[Path]) -> list[Table]:
 
 
 @contextmanager
-def looked_at(recording_dirs: Sequence[Path]) -> Iterator[tuple[list[Subject], Found]]:
+def looked_at(
+    recording_dirs: Sequence[Path], called: Sequence[str] | None = None
+) -> Iterator[tuple[list[Subject], Found]]:
     """The recordings as their methods see them, open until the end of the block."""
     with ExitStack() as stack:
         opened = [stack.enter_context(Recording.open(path)) for path in recording_dirs]
         methods = _methods_of_all(opened)
+        named = names(recording_dirs) if called is None else called
         subjects = [
             subject(name, "drive", at, recording, summarize(recording))
-            for at, (name, recording) in enumerate(zip(names(recording_dirs), opened, strict=True))
+            for at, (name, recording) in enumerate(zip(named, opened, strict=True))
         ]
         runs = [Run(one) for one in subjects]
         yield subjects, [(method, method.look(runs)) for method in methods]

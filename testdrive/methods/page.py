@@ -33,7 +33,9 @@ class MethodPage:
     tables: list[Table]
 
 
-def write_method_page(recording_dirs: Sequence[Path], page: Path) -> MethodPage:
+def write_method_page(
+    recording_dirs: Sequence[Path], page: Path, called: Sequence[str] | None = None
+) -> MethodPage:
     """Write a page with its figures (``figures/*.png``) and tables (``tables/*.csv``) beside it.
 
     Parameters
@@ -42,6 +44,8 @@ def write_method_page(recording_dirs: Sequence[Path], page: Path) -> MethodPage:
         Recordings of one plan, in the order of the legend.
     page
         The HTML file.
+    called
+        What the drives are called; without it, by the names of their recordings.
 
     Returns
     -------
@@ -57,7 +61,7 @@ def write_method_page(recording_dirs: Sequence[Path], page: Path) -> MethodPage:
     OSError
         If the directory cannot be written to.
     """
-    with looked_at(recording_dirs) as (subjects, found):
+    with looked_at(recording_dirs, called) as (subjects, found):
         figures = [figure for _, findings in found for figure in findings.figures]
         write_images(figures, page.parent / "figures")
         tables = [table for _, findings in found for table in (*findings.tables, *findings.details)]

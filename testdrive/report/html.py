@@ -58,20 +58,31 @@ def tag(name: str, /, *children: Node, **attributes: str | bool | None) -> Marku
     return Markup(f"{opening}{join(*children)}</{name}>")
 
 
+#: From how many characters on a cell is a sentence, which has lines of its own, and no figure.
+_SENTENCE_CHARACTERS = 30
+
+
 def table(head: Iterable[Node], rows: Iterable[Iterable[Node]], *, caption: str, class_: str = "") -> Markup:
     """Return a table in a box that scrolls sideways on narrow screens; the first cell of a row is its
-    header.
+    header. A column with sentences in it is set as text, others as figures.
     """
+    lines = [list(row) for row in rows]
+    said = {at for line in lines for at, cell in enumerate(line) if at and _is_sentence(cell)}
+
+    def cell(name: str, at: int, content: Node, scope: str | None = None) -> Markup:
+        return tag(name, content, scope=scope, class_="said" if at in said else None)
+
     body = []
-    for row in rows:
-        first, *rest = row
-        body.append(tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest)))
+    for first, *rest in lines:
+        body.append(
+            tag("tr", cell("th", 0, first, "row"), *(cell("td", at, one) for at, one in enumerate(rest, 1)))
+        )
     return tag(
         "div",
         tag(
             "table",
             tag("caption", caption),
-            tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head))),
+            tag("thead", tag("tr", *(cell("th", at, one, "col") for at, one in enumerate(head)))),
             tag("tbody", *body),
             class_=class_ or None,
         ),
@@ -80,6 +91,11 @@ def table(head: Iterable[Node], rows: Iterable[Iterable[Node]], *, caption: str,
         role="region",
         aria_label=caption,
     )
+
+
+def _is_sentence(cell: Node) -> bool:
+    # Markup has a form of its own.
+    return isinstance(cell, str) and not isinstance(cell, Markup) and len(cell) > _SENTENCE_CHARACTERS
 
 
 def facts(pairs: Iterable[tuple[str, Node]]) -> Markup:
