@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import signal
@@ -226,10 +227,30 @@ def test_another_plan_another_drive_and_a_complete_run_are_refused(tmp_path: Pat
 def test_the_consent_is_asked_for_anew(tmp_path: Path) -> None:
     with loop_device(tmp_path / "disk", 8 << 20) as device:
         cut(job(tmp_path, str(device), ios=3000, reads=0.5), signal.SIGKILL)
-        with pytest.raises(SafetyRefusal):
+        wait_until_unclaimed(device)
+        with pytest.raises(SafetyRefusal, match="nobody consented"):
             run_job(job(tmp_path, str(device), ios=3000, reads=0.5, resume=True, erase=None))
+        wait_until_unclaimed(device)
         run_job(job(tmp_path, str(device), ios=3000, reads=0.5, resume=True))
     assert phases(tmp_path / "a.rec")[-1] == ("second", True)
+
+
+def wait_until_unclaimed(device: Path | str) -> None:
+    """Wait for the kernel: it ends what a killed process had in flight, and its claim, after the process."""
+    deadline_s = time.monotonic() + 60
+    while is_claimed(device):
+        assert time.monotonic() < deadline_s, f"{device} is still claimed"
+        time.sleep(0.01)
+
+
+def is_claimed(device: Path | str) -> bool:
+    try:
+        os.close(os.open(device, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            return True
+        raise
+    return False
 
 
 def test_the_model_of_an_interrupted_run_is_gone_with_it(tmp_path: Path) -> None:
