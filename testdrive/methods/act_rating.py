@@ -3,85 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from testdrive.act.verdict import LIMITS
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
 from testdrive.methods.method import Method
-from testdrive.methods.runs import SECOND_NS, Run
+from testdrive.methods.runs import Run
 from testdrive.methods.scales import round_above
+from testdrive.methods.searches import (
+    SINGLE_TRIALS,
+    Search,
+    bars,
+    border_notes,
+    history,
+    load_axis,
+    outcomes,
+    searches_of,
+    seconds,
+)
 from testdrive.report import palette
-from testdrive.search.trials import read_history
 
 _OUTCOMES = ("cannot keep up", "over a limit", "passes", "confirmed")
 
 
 def look(runs: Sequence[Run]) -> Findings:
     """Trials by rating, the worst shares of each, the ratings as bars, and the history as a table."""
-    searches = [(run, found) for run in runs if (found := read_history(run.recording.path)) is not None]
-    if not searches:
-        return Findings([], [], ["No search is beside these recordings: they are single trials of one."])
-    highest = max(trial["value"] for _, found in searches for trial in found["history"])
-    axis = Axis("rating (times 2,000 reads/s)", low=0.0, high=round_above(highest * 1.05))
-    figures = [_bars(searches), _outcomes(searches, axis), _shares(searches, axis)]
-    notes = [
-        f"{run.subject.label}: a rating passed at or above one that failed: it is one of several borders."
-        for run, found in searches
-        if not found["is_monotone"]
+    found = searches_of(runs)
+    if not found:
+        return Findings([], [], [SINGLE_TRIALS])
+    axis = load_axis(found, "rating (times 2,000 reads/s)")
+    caption = "The highest load that each drive passed, confirmed from a settled drive."
+    figures = [
+        bars(found, "act-ratings", "Ratings", caption, "confirmed rating", axis.title),
+        outcomes(found, axis, "act-trials", "Trials by rating", _OUTCOMES),
+        _shares(found, axis),
     ]
-    return Findings(figures, [_ratings(searches), *(_history(run, found) for run, found in searches)], notes)
-
-
-Searches = Sequence[tuple[Run, dict[str, Any]]]
-
-
-def _bars(searches: Searches) -> Figure:
-    series = [
-        Series(
-            run.subject.label,
-            run.subject.ink,
-            np.zeros(1),
-            np.array([found["value"] or 0.0], np.float64),
-            style="bars",
-        )
-        for run, found in searches
+    tables = [
+        history(each, "act-history", "rating", _rating, _OUTCOMES, "holds every limit") for each in found
     ]
-    return Figure(
-        "act-ratings",
-        "Ratings",
-        "The highest load that each drive passed, confirmed from a settled drive.",
-        Axis("drive", labels=("confirmed rating",)),
-        (Axis("rating (times 2,000 reads/s)", low=0.0),),
-        series,
-    )
+    return Findings(figures, [_ratings(found), *tables], border_notes(found, "rating", "passed"))
 
 
-def _outcome(trial: dict[str, Any]) -> int:
-    if trial["cannot_keep_up"]:
-        return 0
-    return 1 if not trial["passes"] else 3 if trial["confirming"] else 2
+def _rating(value: float) -> str:
+    return f"{value:g}x"
 
 
-def _outcomes(searches: Searches, axis: Axis) -> Figure:
-    series = [
-        Series(
-            run.subject.label,
-            run.subject.ink,
-            np.array([trial["value"] for trial in found["history"]], np.float64),
-            # Drives lie a little apart, so that equal outcomes do not hide each other.
-            np.array([_outcome(trial) for trial in found["history"]], np.float64) + 0.08 * at,
-            style="points",
-        )
-        for at, (run, found) in enumerate(searches)
-    ]
-    y = Axis("outcome", low=-0.5, high=len(_OUTCOMES) - 0.5, labels=_OUTCOMES)
-    caption = "Every trial of the search, and what it came to."
-    return Figure("act-trials", "Trials by rating", caption, axis, (y,), series)
-
-
-def _shares(searches: Searches, axis: Axis) -> Figure:
+def _shares(searches: Sequence[Search], axis: Axis) -> Figure:
     series: list[Series] = []
     highest = [limit.share * 100 for limit in LIMITS]
     for panel, limit in enumerate(LIMITS):
@@ -107,42 +75,23 @@ def _shares(searches: Searches, axis: Axis) -> Figure:
     return Figure("act-trial-shares", "Slow reads by rating", caption, axis, y, series)
 
 
-def _ratings(searches: Searches) -> Table:
+def _ratings(searches: Sequence[Search]) -> Table:
     rows = []
     for run, found in searches:
         trials = found["history"]
         rows.append(
             [
                 run.subject.label,
-                "none" if found["value"] is None else f"{found['value']:g}x",
+                "none" if found["value"] is None else _rating(found["value"]),
                 found["method"],
                 f"{len(trials)}",
-                _seconds(found["slice_ns"]),
-                _seconds(found["trial_ns"]),
-                _seconds(found["confirm_ns"]),
+                seconds(found["slice_ns"]),
+                seconds(found["trial_ns"]),
+                seconds(found["confirm_ns"]),
             ]
         )
     head = ["drive", "rating", "found by", "trials", "slice", "length of a trial", "confirmed for"]
     return Table("act-ratings", "Ratings", head, rows)
-
-
-def _seconds(value_ns: int) -> str:
-    return f"{value_ns / SECOND_NS:,g} s"
-
-
-def _history(run: Run, found: dict[str, Any]) -> Table:
-    rows = [
-        [
-            f"{number}",
-            f"{trial['value']:g}x",
-            "confirming" if trial["confirming"] else "trial",
-            _OUTCOMES[_outcome(trial)],
-            trial["reasons"][0] if trial["reasons"] else "holds every limit",
-        ]
-        for number, trial in enumerate(found["history"], start=1)
-    ]
-    head = ["number", "rating", "run", "outcome", "why"]
-    return Table(f"act-history-{run.subject.key}", f"The search on {run.subject.label}", head, rows)
 
 
 METHOD = Method(

@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from testdrive.methods.rounds import Cell, Group, cell_of
+from testdrive.methods.rounds import Cell, Found, Group, cell_of, group_of, notes_of
 from testdrive.methods.runs import Run
 from testdrive.report import units
 
 Mix = tuple[float, int]
 """Share of reads, and block size in bytes."""
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """The matrix of each drive that had a round.
+
+    Attributes
+    ----------
+    found
+        The runs with their groups of rounds.
+    cells, refused
+        Of each run: what each combination came to, and why others have no value.
+    sizes
+        Every block size of any drive, the smallest first.
+    notes
+        What a reader must know before the values are compared, of the runs without a round too.
+    """
+
+    found: Found
+    cells: dict[Run, dict[Mix, Cell]]
+    refused: dict[Run, dict[Mix, str]]
+    sizes: list[int]
+    notes: list[str]
+
+
+def matrices_of(runs: Sequence[Run], name: str) -> Matrices:
+    """The matrices of the group of rounds of this name."""
+    groups = {run: group_of(run, name) for run in runs}
+    found = [(run, group) for run, group in groups.items() if group is not None]
+    cells = {run: cells_of(run, group) for run, group in found}
+    refused = {run: _refusals(run) for run, _ in found}
+    notes = [note for run, group in groups.items() for note in notes_of(run, group, "")]
+    notes += [note for run, mine in refused.items() for note in _refusal_notes(run, mine)]
+    return Matrices(found, cells, refused, _sizes_of(cells, refused), notes)
 
 
 def mix_name(read_share: float) -> str:
@@ -28,7 +63,7 @@ def cells_of(run: Run, group: Group) -> dict[Mix, Cell]:
     return cells
 
 
-def refusals(run: Run) -> dict[Mix, str]:
+def _refusals(run: Run) -> dict[Mix, str]:
     """The combinations that the drive does not support, with why."""
     plan = run.recording.manifest.plan
     return {
@@ -40,7 +75,7 @@ def refusals(run: Run) -> dict[Mix, str]:
 NOT_SUPPORTED = "not supported"
 
 
-def refusal_notes(run: Run, refused: Mapping[Mix, str]) -> list[str]:
+def _refusal_notes(run: Run, refused: Mapping[Mix, str]) -> list[str]:
     """What a drive does not support: a sentence for each block size."""
     reasons = {size: reason for (_, size), reason in sorted(refused.items())}
     return [
@@ -54,6 +89,6 @@ def absent(refused: Mapping[Mix, str], mix: Mix) -> str:
     return NOT_SUPPORTED if mix in refused else "not reached"
 
 
-def sizes_of(*found: Mapping[Run, Mapping[Mix, object]]) -> list[int]:
+def _sizes_of(*found: Mapping[Run, Mapping[Mix, object]]) -> list[int]:
     """Every block size of any drive, the smallest first."""
     return sorted({size for each in found for cells in each.values() for _, size in cells})

@@ -12,13 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
-from testdrive.methods.matrix import Mix, absent, cells_of, mix_name, refusal_notes, refusals, sizes_of
+from testdrive.methods.matrix import Mix, absent, matrices_of, mix_name
 from testdrive.methods.method import Method
 from testdrive.methods.rounds import (
     Cell,
     convergence,
-    group_of,
-    notes_of,
     steadiness_rows,
 )
 from testdrive.methods.runs import Run
@@ -38,24 +36,19 @@ COMPARED = (1.0, 0.65, 0.0)
 
 def look(runs: Sequence[Run]) -> Findings:
     """The rounds until steady, the matrix of each drive as a table and as curves, and the drives compared."""
-    groups = {run: group_of(run, GROUP) for run in runs}
-    notes = [note for run, group in groups.items() for note in notes_of(run, group, "")]
-    found = [(run, group) for run, group in groups.items() if group is not None]
-    if not found:
-        return Findings([], [], notes)
-    cells = {run: cells_of(run, group) for run, group in found}
-    refused = {run: refusals(run) for run, _ in found}
-    sizes = sizes_of(cells, refused)
-    notes += [note for run, mine in refused.items() for note in refusal_notes(run, mine)]
+    made = matrices_of(runs, GROUP)
+    cells, sizes = made.cells, made.sizes
+    if not made.found:
+        return Findings([], [], made.notes)
     figures = [
-        convergence("pts-iops-rounds", "IOPS in each round, until steady", found, TRACKED),
+        convergence("pts-iops-rounds", "IOPS in each round, until steady", made.found, TRACKED),
         _by_size(cells, sizes),
     ]
-    if len(found) > 1:
+    if len(made.found) > 1:
         figures.append(_compared(cells, sizes))
-    tables = [steadiness_rows(found, TRACKED)]
-    tables += [_matrix(run, cells[run], refused[run], sizes) for run, _ in found]
-    return Findings(figures, tables, notes)
+    tables = [steadiness_rows(made.found, TRACKED)]
+    tables += [_matrix(run, cells[run], made.refused[run], sizes) for run, _ in made.found]
+    return Findings(figures, tables, made.notes)
 
 
 def _iops(cells: dict[Mix, Cell], read_share: float, sizes: Sequence[int]) -> NDArray[np.float64]:

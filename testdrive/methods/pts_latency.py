@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
-from testdrive.methods.matrix import Mix, absent, cells_of, mix_name, refusal_notes, refusals, sizes_of
+from testdrive.methods.matrix import Mix, absent, matrices_of, mix_name
 from testdrive.methods.method import Method
-from testdrive.methods.rounds import Cell, convergence, group_of, notes_of, steadiness_rows
+from testdrive.methods.rounds import Cell, convergence, steadiness_rows
 from testdrive.methods.runs import Run
 from testdrive.methods.scales import log_range, round_above
 from testdrive.report import units
@@ -28,22 +28,17 @@ TRACKED = {("reads-0.0-block-4096", "latency"): "4 KiB, writes"}
 
 def look(runs: Sequence[Run]) -> Findings:
     """The rounds until steady, and bars and tables of the average and the longest."""
-    groups = {run: group_of(run, GROUP) for run in runs}
-    notes = [note for run, group in groups.items() for note in notes_of(run, group, "")]
-    found = [(run, group) for run, group in groups.items() if group is not None]
-    if not found:
-        return Findings([], [], notes)
-    cells = {run: cells_of(run, group) for run, group in found}
-    refused = {run: refusals(run) for run, _ in found}
-    notes += [note for run, mine in refused.items() for note in refusal_notes(run, mine)]
-    places = [(share, size) for size in sizes_of(cells, refused) for share in MIXES]
+    made = matrices_of(runs, GROUP)
+    if not made.found:
+        return Findings([], [], made.notes)
+    places = [(share, size) for size in made.sizes for share in MIXES]
     figures = [
-        _bars(cells, places, "mean_ns"),
-        _bars(cells, places, "max_ns"),
-        convergence("pts-latency-rounds", "Average latency in each round, until steady", found, TRACKED),
+        _bars(made.cells, places, "mean_ns"),
+        _bars(made.cells, places, "max_ns"),
+        convergence("pts-latency-rounds", "Average latency in each round, until steady", made.found, TRACKED),
     ]
-    tables = [_table(cells, refused, places), steadiness_rows(found, TRACKED)]
-    return Findings(figures, tables, notes)
+    tables = [_table(made.cells, made.refused, places), steadiness_rows(made.found, TRACKED)]
+    return Findings(figures, tables, made.notes)
 
 
 def _bars(

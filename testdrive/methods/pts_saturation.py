@@ -10,21 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from testdrive.manifest import Phase
-from testdrive.methods.cliff import Levels, levels_of
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
 from testdrive.methods.method import Method
-from testdrive.methods.rounds import climbs
-from testdrive.methods.runs import SECOND_NS, Run, Seconds
+from testdrive.methods.runs import SECOND_NS, Run
 from testdrive.methods.scales import log_range, round_above
-from testdrive.methods.steadiness import RANGE_LIMIT, SLOPE_LIMIT, WINDOW, Fit, fit_of
-from testdrive.metrics.write_amplification import counted
+from testdrive.methods.steadiness import STEADINESS_HEAD, WINDOW, Fit, bounds, fit_of
+from testdrive.methods.written import Written
 from testdrive.report import units
 
 PHASE = "writes"
@@ -35,39 +30,13 @@ ROUNDS_MIN = 25
 SECONDS_DRAWN_MAX = 3_600
 
 
-@dataclass(frozen=True)
-class _Writes:
+class _Writes(Written):
     """One drive's run."""
-
-    run: Run
-    phase: Phase
-
-    @cached_property
-    def seconds(self) -> Seconds:
-        return self.run.seconds(self.phase)
 
     @property
     def round_s(self) -> int:
         """The length of a round that is judged."""
         return min(ROUND_S, max(self.seconds.whole // ROUNDS_MIN, 1))
-
-    def rounds(self, round_s: int) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-        """Of each whole round: IOPS, mean latency in s, and how often the drive was written by its end."""
-        whole = self.seconds.whole // round_s
-
-        def sums(values: NDArray[np.generic]) -> NDArray[np.float64]:
-            cut = np.asarray(values[: whole * round_s], np.float64).reshape(whole, round_s)
-            return np.asarray(cut.sum(axis=1))
-
-        ios = sums(self.seconds.ios)
-        capacity = self.run.subject.drive.capacity_bytes or math.nan
-        with np.errstate(invalid="ignore", divide="ignore"):
-            latency = np.where(ios > 0, sums(self.seconds.sum_ns) / ios / 1e9, np.nan)
-        return ios / round_s, latency, np.cumsum(sums(self.seconds.bytes)) / capacity
-
-    @cached_property
-    def levels(self) -> Levels:
-        return levels_of(self.seconds.ios.astype(np.float64))
 
 
 def look(runs: Sequence[Run]) -> Findings:
@@ -91,9 +60,9 @@ def _figure(drawn: Sequence[_Writes], step_s: int, over: str) -> Figure:
     series: list[Series] = []
     iops_all, latency_all, last = [], [], 0.0
     for one in drawn:
-        iops, latency, fills = one.rounds(step_s)
-        ends = np.arange(1, len(iops) + 1, dtype=np.float64)
-        x = fills if over == "fills" else ends
+        points = one.points(step_s)
+        iops, latency = points.iops, points.latency_s
+        x = points.fills if over == "fills" else points.ends_s / step_s
         known = np.isfinite(x)
         label, ink = one.run.subject.label, one.run.subject.ink
         series.append(Series(label, ink, x[known], iops[known], "points"))
@@ -134,20 +103,18 @@ def _table(drawn: Sequence[_Writes]) -> Table:
         "mean IOPS of the last five",
         "their mean latency",
         "steady",
-        "line climbs or falls (bound)",
-        "greatest less least (bound)",
+        *STEADINESS_HEAD[-2:],
         "write amplification",
     ]
     return Table("pts-saturation", "From the start to the end", head, [_row(one) for one in drawn])
 
 
 def _row(one: _Writes) -> list[str]:
-    iops, latency, _ = one.rounds(one.round_s)
-    fills = one.rounds(1)[2]
-    levels = one.levels
+    judged = one.points(one.round_s)
+    iops, levels = judged.iops, one.levels
     start = "no whole second" if levels.start_iops is None else units.number(levels.start_iops)
     cliff = "no cliff" if levels.cliff_s is None else units.duration(levels.cliff_s * SECOND_NS)
-    written = float(fills[-1]) if len(fills) else math.nan
+    written = float(one.fills[-1]) if len(one.fills) else math.nan
     fit = fit_of(iops[-WINDOW:].tolist()) if len(iops) >= WINDOW else None
     return [
         one.run.subject.label,
@@ -155,8 +122,8 @@ def _row(one: _Writes) -> list[str]:
         cliff,
         units.number(written) if math.isfinite(written) else "capacity not known",
         units.duration(one.round_s * SECOND_NS),
-        *_window(fit, latency[-WINDOW:]),
-        _write_amplification(one.phase),
+        *_window(fit, judged.latency_s[-WINDOW:]),
+        one.write_amplification(),
     ]
 
 
@@ -167,18 +134,8 @@ def _window(fit: Fit | None, latency: NDArray[np.float64]) -> list[str]:
         units.number(fit.mean),
         units.time(float(np.nanmean(latency)) * 1e9),
         "yes" if fit.steady() else "no",
-        f"{climbs(fit)} ({SLOPE_LIMIT * 100:g} %)",
-        f"{fit.range_share * 100:.1f} % ({RANGE_LIMIT * 100:g} %)",
+        *bounds(fit),
     ]
-
-
-def _write_amplification(phase: Phase) -> str:
-    """Over the whole phase, by the drive's own counters."""
-    grown = counted([phase])
-    host, nand = grown.get("host_written_bytes"), grown.get("nand_written_bytes")
-    if host is None or nand is None:
-        return "not told by the drive"
-    return units.number(nand / host) if host else "no writes"
 
 
 METHOD = Method(

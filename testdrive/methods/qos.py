@@ -9,88 +9,49 @@ import numpy as np
 
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
 from testdrive.methods.method import Method
-from testdrive.methods.runs import SECOND_NS, Run
+from testdrive.methods.runs import Run
 from testdrive.methods.scales import round_above
+from testdrive.methods.searches import (
+    SINGLE_TRIALS,
+    Search,
+    bars,
+    border_notes,
+    history,
+    load_axis,
+    outcomes,
+    searches_of,
+    seconds,
+)
 from testdrive.qos.verdict import is_qos, judge
 from testdrive.report import palette, units
-from testdrive.search.trials import read_history
 
 _OUTCOMES = ("cannot keep up", "over a rule", "holds", "confirmed")
 _MS = 1e6
 
-Searches = Sequence[tuple[Run, dict[str, Any]]]
-
 
 def look(runs: Sequence[Run]) -> Findings:
     """Rates as bars, trials by rate, the worst values against each rule, and the histories as tables."""
-    searches = [(run, found) for run in runs if (found := read_history(run.recording.path)) is not None]
+    found = searches_of(runs)
     intervals = [table for run in runs for table in _intervals(run)]
-    if not searches:
-        return Findings(
-            [], [], ["No search is beside these recordings: they are single trials of one."], intervals
-        )
-    rates = [trial["value"] for _, found in searches for trial in found["history"]]
-    axis = Axis("rate (I/Os a second)", low=0.0, high=round_above(max(rates) * 1.05))
-    figures = [
-        _bars(searches),
-        _outcomes(searches, axis),
-        _worst(searches, axis, "worst", "qos-response", "Response time by rate"),
-        _worst(searches, axis, "worst_service", "qos-service", "Service time by rate"),
-    ]
-    notes = [
-        f"{run.subject.label}: a rate held at or above one that failed: the result is one of several borders."
-        for run, found in searches
-        if not found["is_monotone"]
-    ]
-    details = [*(_history(run, found) for run, found in searches), *intervals]
-    return Findings(figures, [_rates(searches)], notes, details)
-
-
-def _bars(searches: Searches) -> Figure:
-    series = [
-        Series(
-            run.subject.label,
-            run.subject.ink,
-            np.zeros(1),
-            np.array([found["value"] or 0.0], np.float64),
-            style="bars",
-        )
-        for run, found in searches
-    ]
-    return Figure(
-        "qos-rates",
-        "Rates",
-        "The highest rate at which each drive held every rule in every interval, in a run that confirmed it.",
-        Axis("drive", labels=("confirmed rate",)),
-        (Axis("I/Os a second", low=0.0),),
-        series,
+    if not found:
+        return Findings([], [], [SINGLE_TRIALS], intervals)
+    axis = load_axis(found, "rate (I/Os a second)")
+    caption = (
+        "The highest rate at which each drive held every rule in every interval, in a run that confirmed it."
     )
-
-
-def _outcome(trial: dict[str, Any]) -> int:
-    if trial["cannot_keep_up"]:
-        return 0
-    return 1 if not trial["passes"] else 3 if trial["confirming"] else 2
-
-
-def _outcomes(searches: Searches, axis: Axis) -> Figure:
-    series = [
-        Series(
-            run.subject.label,
-            run.subject.ink,
-            np.array([trial["value"] for trial in found["history"]], np.float64),
-            # Drives lie a little apart, so that equal outcomes do not hide each other.
-            np.array([_outcome(trial) for trial in found["history"]], np.float64) + 0.08 * at,
-            style="points",
-        )
-        for at, (run, found) in enumerate(searches)
+    figures = [
+        bars(found, "qos-rates", "Rates", caption, "confirmed rate", "I/Os a second"),
+        outcomes(found, axis, "qos-trials", "Trials by rate", _OUTCOMES),
+        _worst(found, axis, "worst", "qos-response", "Response time by rate"),
+        _worst(found, axis, "worst_service", "qos-service", "Service time by rate"),
     ]
-    y = Axis("outcome", low=-0.5, high=len(_OUTCOMES) - 0.5, labels=_OUTCOMES)
-    caption = "Every trial of the search, and what it came to."
-    return Figure("qos-trials", "Trials by rate", caption, axis, (y,), series)
+    holds = "every rule holds in every interval"
+    histories = [history(each, "qos-history", "rate", _rate, _OUTCOMES, holds) for each in found]
+    notes = border_notes(found, "rate", "held")
+    return Findings(figures, [_rates(found)], notes, [*histories, *intervals])
 
 
-def _judged(searches: Searches) -> dict[tuple[str, str], dict[str, Any]]:
+def _judged(searches: Sequence[Search]) -> dict[tuple[str, str], dict[str, Any]]:
     """Each rule with its opcode, in their order, as the first trial that has it says it."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     for _, search in searches:
@@ -100,7 +61,7 @@ def _judged(searches: Searches) -> dict[tuple[str, str], dict[str, Any]]:
     return found
 
 
-def _worst(searches: Searches, axis: Axis, key: str, name: str, title: str) -> Figure:
+def _worst(searches: Sequence[Search], axis: Axis, key: str, name: str, title: str) -> Figure:
     """The worst value of any interval, by rate, a panel for each rule and opcode."""
     series: list[Series] = []
     panels: list[Axis] = []
@@ -150,7 +111,7 @@ def _points(found: dict[str, Any], text: str, opcode: str, key: str) -> list[tup
     )
 
 
-def _rates(searches: Searches) -> Table:
+def _rates(searches: Sequence[Search]) -> Table:
     rows = [
         [
             run.subject.label,
@@ -159,9 +120,9 @@ def _rates(searches: Searches) -> Table:
             found["rules"],
             ", ".join(f"{opcode}s" for opcode in found["opcodes"]),
             found["arrivals"],
-            _seconds(found["interval_ns"]),
-            _seconds(found["trial_ns"]),
-            _seconds(found["confirm_ns"]),
+            seconds(found["interval_ns"]),
+            seconds(found["trial_ns"]),
+            seconds(found["confirm_ns"]),
             f"{len(found['history'])}",
         ]
         for run, found in searches
@@ -174,31 +135,12 @@ def _rate(value: float) -> str:
     return f"{value:,.0f} IOPS" if value >= 100 else f"{value:.4g} IOPS"
 
 
-def _seconds(value_ns: int) -> str:
-    return f"{value_ns / SECOND_NS:,g} s"
-
-
 def _value(value: float | None, *, share: bool) -> str:
     if value is None:
         return "not claimed"
     if np.isinf(value):
         return "did not go in time"
     return units.percent(float(value)) if share else units.time(float(value))
-
-
-def _history(run: Run, found: dict[str, Any]) -> Table:
-    rows = [
-        [
-            f"{number}",
-            _rate(trial["value"]),
-            "confirming" if trial["confirming"] else "trial",
-            _OUTCOMES[_outcome(trial)],
-            trial["reasons"][0] if trial["reasons"] else "every rule holds in every interval",
-        ]
-        for number, trial in enumerate(found["history"], start=1)
-    ]
-    head = ["number", "rate", "run", "outcome", "why"]
-    return Table(f"qos-history-{run.subject.key}", f"The search on {run.subject.label}", head, rows)
 
 
 def _intervals(run: Run) -> list[Table]:

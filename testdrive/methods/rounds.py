@@ -17,7 +17,7 @@ from testdrive.manifest import Phase
 from testdrive.methods.drawing import Axis, Figure, Series, Table
 from testdrive.methods.runs import Run
 from testdrive.methods.scales import round_above
-from testdrive.methods.steadiness import Fit
+from testdrive.methods.steadiness import STEADINESS_HEAD, Fit, bounds, measured
 from testdrive.report import units
 
 #: What people call a measure, the number that its values are divided by to be drawn, and its unit then.
@@ -216,20 +216,12 @@ def _rounds_drawn(run: Run, group: Group, tracked: Tracked, panel: int) -> list[
 
 def steadiness_rows(found: Found, names: dict[tuple[str, str], str]) -> Table:
     """Whether each drive became steady in each of what is tracked, and its window's fit beside the bounds."""
-    head = [
-        "drive, tracked",
-        "steady state",
-        "rounds",
-        "window's rounds",
-        "mean in the window",
-        "line climbs or falls (bound)",
-        "greatest less least (bound)",
-    ]
     rows = []
     for run, group in found:
         for tracked in group.tracked:
             name = names.get((tracked.phase, tracked.measure), tracked.phase)
             rows.append([f"{run.subject.label}, {name}", *_judged(group, tracked)])
+    head = ["drive, tracked", *STEADINESS_HEAD]
     return Table("steady-state", "The steady state, by the last rounds", head, rows)
 
 
@@ -243,23 +235,8 @@ def _judged(group: Group, tracked: Tracked) -> list[str]:
         rounds,
         f"{group.window_first + 1} to {group.done}",
         measured(tracked.measure, fit.mean),
-        f"{climbs(fit)} ({group.slope_limit * 100:g} %)",
-        f"{fit.range_share * 100:.1f} % ({group.range_limit * 100:g} %)",
+        *bounds(fit, group.slope_limit, group.range_limit),
     ]
-
-
-def climbs(fit: Fit) -> str:
-    """What a window's line climbs, or falls with a minus, from its first round to its last."""
-    percent = round(math.copysign(fit.slope_share, fit.slope_per_round) * 100, 1)
-    # Without a minus before zero.
-    return f"{percent + 0.0:+.1f} %"
-
-
-def measured(measure: str, value: float) -> str:
-    """A value of a measure with its unit."""
-    if measure == "latency":
-        return units.time(value)
-    return units.rate(value) if measure == "throughput" else units.iops(value)
 
 
 def notes_of(run: Run, group: Group | None, what: str) -> list[str]:

@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from testdrive.manifest import Phase
-from testdrive.methods.cliff import SECONDS_MIN, Levels, levels_of
+from testdrive.methods.cliff import SECONDS_MIN
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
 from testdrive.methods.method import Method
-from testdrive.methods.runs import SECOND_NS, Run, Seconds
+from testdrive.methods.runs import SECOND_NS, Run
 from testdrive.methods.scales import headroom, log_range
-from testdrive.metrics.write_amplification import counted
+from testdrive.methods.written import Written
 from testdrive.report import palette, units
 
 #: The phases, by what they write.
@@ -29,26 +26,10 @@ IOPS_INK, LATENCY_INK = palette.drive(0), palette.drive(1)
 
 
 @dataclass(frozen=True)
-class _Writes:
+class _Writes(Written):
     """One drive's run with one kind of data."""
 
-    run: Run
     data: str
-    phase: Phase
-
-    @cached_property
-    def seconds(self) -> Seconds:
-        return self.run.seconds(self.phase)
-
-    @cached_property
-    def levels(self) -> Levels:
-        return levels_of(self.seconds.ios.astype(np.float64))
-
-    @cached_property
-    def fills(self) -> NDArray[np.float64]:
-        """How often the drive's capacity was written by the end of each second; NaN where it is not known."""
-        capacity = self.run.subject.drive.capacity_bytes or math.nan
-        return np.asarray(np.cumsum(self.seconds.bytes) / capacity, dtype=np.float64)
 
     @property
     def name(self) -> str:
@@ -57,16 +38,6 @@ class _Writes:
     @property
     def planned_s(self) -> int:
         return int((self.phase.settings or {}).get("duration_ns") or 0) // SECOND_NS
-
-    def points(self, step: int) -> tuple[NDArray[np.float64], ...]:
-        """Of each ``step`` seconds: when they end, fills by then, mean IOPS, mean latency in s."""
-        ends = np.arange(step, self.seconds.whole + 1, step)
-        each = np.arange(len(ends) * step) // step
-        ios = np.bincount(each, self.seconds.ios[: len(each)], len(ends))
-        sums = np.bincount(each, self.seconds.sum_ns[: len(each)], len(ends))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            latency = np.where(ios > 0, sums / ios / 1e9, np.nan)
-        return ends.astype(np.float64), self.fills[ends - 1], ios / step, latency
 
 
 @dataclass(frozen=True)
@@ -109,15 +80,15 @@ def look(runs: Sequence[Run]) -> Findings:
 
 
 def _writes(runs: Sequence[Run], data: str) -> list[_Writes]:
-    return [_Writes(run, data, phase) for run in runs if (phase := run.phase(PHASES[data])) is not None]
+    return [_Writes(run, phase, data) for run in runs if (phase := run.phase(PHASES[data])) is not None]
 
 
 def _scales(drawn: Sequence[_Writes]) -> _Scales:
     whole_s = max(writes.seconds.whole for writes in drawn)
     step = -(-whole_s // POINTS_MAX)
     points = [writes.points(step) for writes in drawn]
-    highest = max(float(iops.max(initial=0.0)) for _, _, iops, _ in points)
-    low, high = log_range([latency for _, _, _, latency in points])
+    highest = max(float(each.iops.max(initial=0.0)) for each in points)
+    low, high = log_range([each.latency_s for each in points])
     title = "IOPS in each second" if step == 1 else f"mean IOPS of each {step} s"
     fills = [float(writes.fills[-1]) for writes in drawn if writes.data == "incompressible"]
     return _Scales(
@@ -135,12 +106,14 @@ def _both_data(drawn: Sequence[_Writes], scales: _Scales) -> Figure:
     kinds = [data for data in PHASES if any(writes.data == data for writes in drawn)]
     series = []
     for writes in drawn:
-        ends, _, iops, _ = writes.points(scales.step)
+        points = writes.points(scales.step)
         subject = writes.run.subject
         ink = subject.ink if several or writes.data == "incompressible" else palette.drive(2)
         name = subject.label if several else writes.name
         panel = kinds.index(writes.data) if several else 0
-        series.append(Series(name, ink, ends / (60 if scales.minutes else 1), iops, "points", panel))
+        series.append(
+            Series(name, ink, points.ends_s / (60 if scales.minutes else 1), points.iops, "points", panel)
+        )
     return Figure(
         "saturation-data",
         f"IOPS with {' and with '.join(kinds)} data",
@@ -159,8 +132,9 @@ def _two_axes(full: Sequence[_Writes], scales: _Scales, over: str) -> Figure:
     left, right = replace(scales.iops, ink=IOPS_INK), replace(scales.latency, ink=LATENCY_INK)
     series = []
     for panel, writes in enumerate(full):
-        ends, fills, iops, latency = writes.points(scales.step)
-        x = ends / (60 if scales.minutes else 1) if over == "time" else fills
+        points = writes.points(scales.step)
+        iops, latency = points.iops, points.latency_s
+        x = points.ends_s / (60 if scales.minutes else 1) if over == "time" else points.fills
         known = np.isfinite(x)
         series.append(Series("IOPS", IOPS_INK, x[known], iops[known], "points", panel))
         series.append(Series("mean latency", LATENCY_INK, x[known], latency[known], "points", panel, "right"))
@@ -226,7 +200,7 @@ def _row(writes: _Writes) -> list[str]:
     total = _fills_by(writes, whole)
     fills = "capacity not known" if total is None else units.number(total)
     start = [writes.name, units.number(levels.start_iops)]
-    amplification = _write_amplification(writes.phase)
+    amplification = writes.write_amplification()
     if levels.end_iops is None:
         short = f"too short: {whole} s, not {SECONDS_MIN}"
         return [*start, short, *["too short"] * 4, fills, amplification]
@@ -242,15 +216,6 @@ def _row(writes: _Writes) -> list[str]:
     settled = units.number(levels.end_iops) + ("" if levels.settled else ", still changing")
     ratio = units.percent(levels.end_iops / levels.start_iops) if levels.start_iops else "no I/Os"
     return [*start, *cliff, settled, ratio, fills, amplification]
-
-
-def _write_amplification(phase: Phase) -> str:
-    """Over the whole phase, by the drive's own counters."""
-    grown = counted([phase])
-    host, nand = grown.get("host_written_bytes"), grown.get("nand_written_bytes")
-    if host is None or nand is None:
-        return "not told by the drive"
-    return units.number(nand / host) if host else "no writes"
 
 
 def _notes(runs: Sequence[Run], everything: Sequence[_Writes]) -> list[str]:

@@ -119,41 +119,50 @@ def steadiness_of(phase: Phase | None) -> Steadiness | None:
     )
 
 
+#: The columns behind a name: the window and what it is judged by. The last two are those of `bounds`.
+STEADINESS_HEAD = [
+    "steady state",
+    "rounds",
+    "window's rounds",
+    "mean in the window",
+    "line climbs or falls (bound)",
+    "greatest less least (bound)",
+]
+
+
 def steadiness_table(key: str, found: Sequence[tuple[str, Steadiness | None]]) -> Table:
     """Whether each drive became steady, after how many rounds, and its window's fit beside the bounds."""
-    head = [
-        "drive",
-        "steady state",
-        "rounds",
-        "window's rounds",
-        "mean in the window",
-        "line climbs or falls (bound)",
-        "greatest less least (bound)",
-    ]
-    return Table(key, "The steady state before the measurement", head, [_row(*each) for each in found])
+    rows = [[name, *_cells(steadiness)] for name, steadiness in found]
+    return Table(key, "The steady state before the measurement", ["drive", *STEADINESS_HEAD], rows)
 
 
-def _row(name: str, steadiness: Steadiness | None) -> list[str]:
+def _cells(steadiness: Steadiness | None) -> list[str]:
     if steadiness is None:
-        return [name, *["not recorded"] * 6]
+        return ["not recorded"] * len(STEADINESS_HEAD)
     many = len(steadiness.rounds)
     rounds = f"{many:,} of {units.duration(steadiness.round_s * 1e9)}"
     reached = "reached" if steadiness.reached else "not reached"
     fit, first = steadiness.fit, steadiness.window_first
     if fit is None or first is None:
-        return [name, reached, rounds, *["no whole window"] * 4]
+        return [reached, rounds, *["no whole window"] * 4]
+    window = f"{first + 1:,} to {many:,}"
+    limits = (steadiness.slope_limit, steadiness.range_limit)
+    return [reached, rounds, window, measured(steadiness.measure, fit.mean), *bounds(fit, *limits)]
+
+
+def bounds(fit: Fit, slope_limit: float = SLOPE_LIMIT, range_limit: float = RANGE_LIMIT) -> list[str]:
+    """What a window's line climbs, or falls with a minus, and what its values range, each with its limit."""
+    percent = round(math.copysign(fit.slope_share, fit.slope_per_round) * 100, 1)
+    # Without a minus before zero.
+    climbs = f"{percent + 0.0:+.1f} %"
     return [
-        name,
-        reached,
-        rounds,
-        f"{first + 1:,} to {many:,}",
-        _value(steadiness.measure, fit.mean),
-        f"{fit.slope_share * 100:.1f} % ({steadiness.slope_limit * 100:g} %)",
-        f"{fit.range_share * 100:.1f} % ({steadiness.range_limit * 100:g} %)",
+        f"{climbs} ({slope_limit * 100:g} %)",
+        f"{fit.range_share * 100:.1f} % ({range_limit * 100:g} %)",
     ]
 
 
-def _value(measure: str, value: float) -> str:
+def measured(measure: str, value: float) -> str:
+    """A value of a measure with its unit."""
     if measure == "latency":
         return units.time(value)
     return units.rate(value) if measure == "throughput" else units.iops(value)

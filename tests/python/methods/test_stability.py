@@ -57,7 +57,7 @@ def test_the_table_has_mean_extremes_and_deviation_of_the_seconds() -> None:
 def test_the_steady_state_is_told_with_its_fit_and_bounds() -> None:
     findings = look(built_run([settling(True), mix(SECONDS)]))
     row = findings.tables[1].rows[0]
-    assert row[1:] == ["reached", "6 of 60 s", "2 to 6", "50 IOPS", "8.0 % (10 %)", "8.0 % (20 %)"]
+    assert row[1:] == ["reached", "6 of 60 s", "2 to 6", "50 IOPS", "+8.0 % (10 %)", "8.0 % (20 %)"]
     rounds = next(figure for figure in findings.figures if figure.key == "stability-rounds")
     drawn = {series.name: series for series in rounds.series}
     np.testing.assert_array_equal(drawn["d"].y, [80, 48, 49, 50, 51, 52])

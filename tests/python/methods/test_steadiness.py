@@ -68,7 +68,7 @@ def test_a_phase_tells_its_rounds_its_window_and_its_bounds() -> None:
         "6 of 30 s",
         "2 to 6",
         "100 IOPS",
-        "4.0 % (10 %)",
+        "-4.0 % (10 %)",
         "5.0 % (30 %)",
     ]
     assert table.rows[1] == ["b", *["not recorded"] * 6]

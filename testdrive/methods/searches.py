@@ -1,0 +1,101 @@
+"""What pages of searches have in common: what each drive was found to take, and every trial on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from testdrive.methods.drawing import Axis, Figure, Series, Table
+from testdrive.methods.runs import SECOND_NS, Run
+from testdrive.methods.scales import round_above
+from testdrive.search.trials import read_history
+
+Search = tuple[Run, dict[str, Any]]
+"""A run that decided, and the history that was written beside it."""
+
+SINGLE_TRIALS = "No search is beside these recordings: they are single trials of one."
+
+
+def searches_of(runs: Sequence[Run]) -> list[Search]:
+    """Those of the runs that a search decided by."""
+    return [(run, found) for run in runs if (found := read_history(run.recording.path)) is not None]
+
+
+def load_axis(searches: Sequence[Search], title: str) -> Axis:
+    """An axis that holds every load that was tried."""
+    highest = max(trial["value"] for _, found in searches for trial in found["history"])
+    return Axis(title, low=0.0, high=round_above(highest * 1.05))
+
+
+def bars(searches: Sequence[Search], key: str, title: str, caption: str, label: str, unit: str) -> Figure:
+    """What each drive was found to take; nothing where no load passed."""
+    series = [
+        Series(
+            run.subject.label,
+            run.subject.ink,
+            np.zeros(1),
+            np.array([found["value"] or 0.0], np.float64),
+            style="bars",
+        )
+        for run, found in searches
+    ]
+    return Figure(key, title, caption, Axis("drive", labels=(label,)), (Axis(unit, low=0.0),), series)
+
+
+def _outcome(trial: dict[str, Any]) -> int:
+    if trial["cannot_keep_up"]:
+        return 0
+    return 1 if not trial["passes"] else 3 if trial["confirming"] else 2
+
+
+def outcomes(searches: Sequence[Search], axis: Axis, key: str, title: str, words: Sequence[str]) -> Figure:
+    """Every trial by its load. ``words`` are what can come of one, from the worst to the best of four."""
+    series = [
+        Series(
+            run.subject.label,
+            run.subject.ink,
+            np.array([trial["value"] for trial in found["history"]], np.float64),
+            # Drives lie a little apart, so that equal outcomes do not hide each other.
+            np.array([_outcome(trial) for trial in found["history"]], np.float64) + 0.08 * at,
+            style="points",
+        )
+        for at, (run, found) in enumerate(searches)
+    ]
+    y = Axis("outcome", low=-0.5, high=len(words) - 0.5, labels=tuple(words))
+    return Figure(key, title, "Every trial of the search, and what it came to.", axis, (y,), series)
+
+
+def history(
+    search: Search, key: str, load: str, shown: Callable[[float], str], words: Sequence[str], holds: str
+) -> Table:
+    """The trials in their order: the load, what came of it, and the first reason why."""
+    run, found = search
+    rows = [
+        [
+            f"{number}",
+            shown(trial["value"]),
+            "confirming" if trial["confirming"] else "trial",
+            words[_outcome(trial)],
+            trial["reasons"][0] if trial["reasons"] else holds,
+        ]
+        for number, trial in enumerate(found["history"], start=1)
+    ]
+    head = ["number", load, "run", "outcome", "why"]
+    return Table(f"{key}-{run.subject.key}", f"The search on {run.subject.label}", head, rows)
+
+
+def border_notes(searches: Sequence[Search], load: str, passed: str) -> list[str]:
+    """Where the same load, or one above it, passed that failed elsewhere."""
+    return [
+        f"{run.subject.label}: a {load} {passed} at or above one that failed: the result is one of several"
+        " borders."
+        for run, found in searches
+        if not found["is_monotone"]
+    ]
+
+
+def seconds(value_ns: int) -> str:
+    """A length in whole seconds, as searches are told theirs."""
+    return f"{value_ns / SECOND_NS:,g} s"
