@@ -3,7 +3,7 @@
 use crate::error::RunError;
 use crate::event::{Event, PhaseName, Progress};
 use crate::job::PhaseJob;
-use crate::job_generated::{PrepareJob, PrepareMethod, PurgeHow};
+use crate::job_prepare::{PrepareJob, PrepareMethod, PurgeHow};
 use crate::phase::{PhaseContext, PhaseOutcome};
 use serde_json::{json, Map, Value};
 use std::thread;

@@ -1,6 +1,8 @@
 //! The job: what the control plane asks for. Documented in `docs/job.md`.
 
-use crate::job_generated::{PrepareJob, SyntheticJob};
+use crate::job_defaults;
+use crate::job_generated::SyntheticJob;
+use crate::job_prepare::PrepareJob;
 use crate::job_rounds::RoundsJob;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -28,7 +30,7 @@ pub struct Job {
     #[serde(default)]
     pub resume: bool,
     /// False measures without keeping rows.
-    #[serde(default = "yes")]
+    #[serde(default = "job_defaults::yes")]
     pub record: bool,
     /// What is kept of each I/O.
     #[serde(default)]
@@ -244,7 +246,7 @@ pub struct ReplayJob {
     #[serde(default = "default_speed")]
     pub speed: f64,
     /// I/Os in flight, for `asap`.
-    #[serde(default = "default_depth")]
+    #[serde(default = "job_defaults::depth")]
     pub depth: u32,
     /// Where.
     #[serde(default)]
@@ -274,30 +276,21 @@ pub struct ReplayJob {
     #[serde(default)]
     pub data: Data,
     /// Outstanding I/Os beyond which further ones wait.
-    #[serde(default = "default_max_in_flight")]
+    #[serde(default = "job_defaults::max_in_flight")]
     pub max_in_flight: u32,
     /// Whether metrics are over its rows.
-    #[serde(default = "yes")]
+    #[serde(default = "job_defaults::yes")]
     pub measured: bool,
 }
 
-fn yes() -> bool {
-    true
-}
 fn default_io_timeout_s() -> f64 {
     30.0
 }
 fn default_segment_s() -> f64 {
     30.0
 }
-fn default_depth() -> u32 {
-    32
-}
 fn default_speed() -> f64 {
     1.0
-}
-fn default_max_in_flight() -> u32 {
-    4096
 }
 
 impl PhaseJob {

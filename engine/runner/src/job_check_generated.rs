@@ -5,9 +5,9 @@ use crate::job::{Data, TRANSFER_MAX_BYTES};
 use crate::job_check::{check, check_depth, check_duration, TIME_MAX_NS};
 use crate::job_check_streams::check_streams;
 use crate::job_generated::{
-    ArrivalsJob, BlockBytes, BlockRange, HotSpot, Pattern, PrepareJob, PrepareMethod, PurgeHow,
-    SteadyStateJob, SyntheticJob, SHARE_TOLERANCE,
+    ArrivalsJob, BlockBytes, BlockRange, HotSpot, Pattern, SteadyStateJob, SyntheticJob, SHARE_TOLERANCE,
 };
+use crate::job_prepare::{PrepareJob, PrepareMethod, PurgeHow};
 use crate::placement::CPU_MAX;
 
 /// The most often that a drive is filled.

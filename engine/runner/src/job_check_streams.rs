@@ -3,7 +3,8 @@
 use crate::error::RunError;
 use crate::job_check::check;
 use crate::job_check_generated::{check_part, check_refill};
-use crate::job_generated::{default_block_bytes, default_read_share, ArrivalsJob, Pattern, SyntheticJob};
+use crate::job_defaults;
+use crate::job_generated::{ArrivalsJob, Pattern, SyntheticJob};
 use crate::job_streams::{StreamJob, STREAMS_MAX};
 
 /// Checks a phase that has streams.
@@ -31,9 +32,9 @@ pub fn check_streams(job: &SyntheticJob) -> Result<(), RunError> {
 fn check_phase_keys(job: &SyntheticJob) -> Result<(), RunError> {
     let defaults = [
         ("pattern", job.pattern == Pattern::default()),
-        ("read_share", job.read_share == default_read_share()),
+        ("read_share", job.read_share == job_defaults::read_share()),
         ("trim_share", job.trim_share == 0.0),
-        ("block_bytes", job.block_bytes == default_block_bytes()),
+        ("block_bytes", job.block_bytes == job_defaults::block_bytes()),
         ("alignment_bytes", job.alignment_bytes.is_none()),
         ("hot_spots", job.hot_spots.is_empty()),
         ("arrivals", job.arrivals.is_none()),

@@ -1,101 +1,11 @@
-//! The phases of the job whose I/Os are generated: `prepare` and `synthetic`. Documented in `docs/job.md`.
+//! The `synthetic` phases of the job. Documented in `docs/job.md`.
 
 use crate::job::Data;
+use crate::job_defaults;
 use crate::job_streams::StreamJob;
 use crate::throttle::OnOff;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-
-/// How a drive is prepared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PrepareMethod {
-    /// Nothing that was written is left: by trimming every byte once, in order, or by the drive as a whole.
-    Purge,
-    /// Every byte is written, in order.
-    Sequential,
-    /// Blocks anywhere are written.
-    Random,
-    /// The drive is formatted, with blocks of another size where that is asked for.
-    Format,
-}
-
-/// How a purge is done.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PurgeHow {
-    /// Every byte is trimmed; nothing is done where the drive takes no trims.
-    #[default]
-    Trim,
-    /// By NVMe format, with its user data erase.
-    Format,
-    /// By NVMe sanitize, of the whole drive.
-    Sanitize,
-}
-
-impl PurgeHow {
-    fn is_trim(&self) -> bool {
-        *self == PurgeHow::Trim
-    }
-}
-
-/// A `prepare` phase.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PrepareJob {
-    /// For people.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// How.
-    pub method: PrepareMethod,
-    /// How, of a purge.
-    #[serde(default, skip_serializing_if = "PurgeHow::is_trim")]
-    pub how: PurgeHow,
-    /// The size of a format's blocks; the present one by default.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub logical_block_bytes: Option<u64>,
-    /// Length of each I/O; the method's own by default.
-    #[serde(default)]
-    pub block_bytes: Option<u64>,
-    /// I/Os in flight.
-    #[serde(default = "default_depth")]
-    pub depth: u32,
-    /// How often the span's size is written.
-    #[serde(default = "default_fills")]
-    pub fills: f64,
-    /// Where the span begins.
-    #[serde(default)]
-    pub offset_bytes: u64,
-    /// Its size; what is left of the drive by default.
-    #[serde(default)]
-    pub span_bytes: Option<u64>,
-    /// Its size as a share of the drive's.
-    #[serde(default)]
-    pub span_share: Option<f64>,
-    /// Of the places.
-    #[serde(default = "default_seed")]
-    pub seed: u64,
-    /// What writes carry.
-    #[serde(default)]
-    pub data: Data,
-    /// Whether each write gets fresh data.
-    #[serde(default)]
-    pub refill: bool,
-    /// Whether metrics are over its rows.
-    #[serde(default)]
-    pub measured: bool,
-}
-
-impl PrepareJob {
-    /// Length of each I/O.
-    pub fn block_bytes(&self) -> u64 {
-        self.block_bytes.unwrap_or(match self.method {
-            PrepareMethod::Purge | PrepareMethod::Format => 64 << 20,
-            PrepareMethod::Sequential => 128 << 10,
-            PrepareMethod::Random => 4 << 10,
-        })
-    }
-}
 
 /// Where generated I/Os go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,16 +123,16 @@ pub struct SteadyStateJob {
     /// How long a round is.
     pub round_ns: i64,
     /// How many rounds there are at most.
-    #[serde(default = "default_rounds_max")]
+    #[serde(default = "job_defaults::rounds_max")]
     pub rounds_max: u32,
     /// How many rounds are judged.
-    #[serde(default = "default_window")]
+    #[serde(default = "job_defaults::window")]
     pub window: u32,
     /// The most that they may range, as a share of their mean.
-    #[serde(default = "default_range_share")]
+    #[serde(default = "job_defaults::range_share")]
     pub range_share: f64,
     /// The most that their line may climb or fall, as a share of their mean.
-    #[serde(default = "default_slope_share")]
+    #[serde(default = "job_defaults::slope_share")]
     pub slope_share: f64,
 }
 
@@ -269,22 +179,22 @@ pub struct SyntheticJob {
     #[serde(default)]
     pub pattern: Pattern,
     /// Share of reads.
-    #[serde(default = "default_read_share")]
+    #[serde(default = "job_defaults::read_share")]
     pub read_share: f64,
     /// Share of trims; the rest are writes.
     #[serde(default)]
     pub trim_share: f64,
     /// Length of each I/O.
-    #[serde(default = "default_block_bytes")]
+    #[serde(default = "job_defaults::block_bytes")]
     pub block_bytes: BlockBytes,
     /// Offsets are multiples of it, counted from `offset_bytes`; each I/O's own length by default.
     #[serde(default)]
     pub alignment_bytes: Option<u64>,
     /// I/Os in flight, of all threads together.
-    #[serde(default = "default_depth")]
+    #[serde(default = "job_defaults::depth")]
     pub depth: u32,
     /// Submitting threads.
-    #[serde(default = "default_threads")]
+    #[serde(default = "job_defaults::threads")]
     pub threads: u32,
     /// The CPUs that the submitters are kept on, in turn; any where empty.
     #[serde(default)]
@@ -293,7 +203,7 @@ pub struct SyntheticJob {
     #[serde(default)]
     pub arrivals: Option<ArrivalsJob>,
     /// Outstanding I/Os of an open loop beyond which further ones wait.
-    #[serde(default = "default_max_in_flight")]
+    #[serde(default = "job_defaults::max_in_flight")]
     pub max_in_flight: u32,
     /// How late an open loop may be before the run is given up.
     #[serde(default)]
@@ -344,7 +254,7 @@ pub struct SyntheticJob {
     #[serde(default)]
     pub hot_spots: Vec<HotSpot>,
     /// Of the offsets and the mix.
-    #[serde(default = "default_seed")]
+    #[serde(default = "job_defaults::seed")]
     pub seed: u64,
     /// What writes carry.
     #[serde(default)]
@@ -353,7 +263,7 @@ pub struct SyntheticJob {
     #[serde(default)]
     pub refill: bool,
     /// Whether metrics are over its rows.
-    #[serde(default = "yes")]
+    #[serde(default = "job_defaults::yes")]
     pub measured: bool,
 }
 
@@ -387,41 +297,4 @@ impl SyntheticJob {
             share
         }
     }
-}
-
-fn default_max_in_flight() -> u32 {
-    4096
-}
-fn yes() -> bool {
-    true
-}
-fn default_fills() -> f64 {
-    1.0
-}
-fn default_depth() -> u32 {
-    32
-}
-pub(crate) fn default_block_bytes() -> BlockBytes {
-    BlockBytes::One(4 << 10)
-}
-pub(crate) fn default_read_share() -> f64 {
-    1.0
-}
-fn default_seed() -> u64 {
-    1
-}
-fn default_rounds_max() -> u32 {
-    25
-}
-fn default_window() -> u32 {
-    5
-}
-fn default_range_share() -> f64 {
-    0.20
-}
-fn default_slope_share() -> f64 {
-    0.10
-}
-pub(crate) fn default_threads() -> u32 {
-    1
 }

@@ -3,6 +3,7 @@
 use crate::error::RunError;
 use crate::job::PhaseJob;
 use crate::job_check::check;
+use crate::job_defaults;
 use crate::job_generated::Measure;
 use serde::Deserialize;
 use std::collections::HashSet;
@@ -20,16 +21,16 @@ pub struct RoundsJob {
     /// What must be steady, all of it in the same window.
     pub tracked: Vec<Tracked>,
     /// After so many rounds it ends all the same.
-    #[serde(default = "default_rounds_max")]
+    #[serde(default = "job_defaults::rounds_max")]
     pub rounds_max: u32,
     /// Rounds that are judged together.
-    #[serde(default = "default_window")]
+    #[serde(default = "job_defaults::window")]
     pub window: u32,
     /// (max - min) / mean of a steady window, at most.
-    #[serde(default = "default_range_share")]
+    #[serde(default = "job_defaults::range_share")]
     pub range_share: f64,
     /// What the best line climbs or falls over a steady window / mean, at most.
-    #[serde(default = "default_slope_share")]
+    #[serde(default = "job_defaults::slope_share")]
     pub slope_share: f64,
 }
 
@@ -45,18 +46,6 @@ pub struct Tracked {
 
 fn default_name() -> String {
     "rounds".into()
-}
-fn default_rounds_max() -> u32 {
-    25
-}
-fn default_window() -> u32 {
-    5
-}
-fn default_range_share() -> f64 {
-    0.20
-}
-fn default_slope_share() -> f64 {
-    0.10
 }
 
 /// The most rounds of a group.

@@ -1,7 +1,7 @@
 //! The streams of a `synthetic` phase: several workloads at once, each with its mix, its lengths and its times. Documented in
 //! `docs/job.md`.
 
-use crate::job_generated::{default_block_bytes, default_read_share, default_threads};
+use crate::job_defaults;
 use crate::job_generated::{ArrivalsJob, BlockBytes, HotSpot, Pattern, SyntheticJob};
 use serde::{Deserialize, Serialize};
 
@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 pub const STREAMS_MAX: usize = 16;
 
 /// One stream. What it does not say is the phase's: the span, the data, the rests and the end.
+///
+/// Its keys stand in [`SyntheticJob`] again: to share them, both would have to flatten a third structure, and serde does not refuse
+/// unknown keys where fields are flattened, so that a misspelt key of a job would go unnoticed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StreamJob {
@@ -19,13 +22,13 @@ pub struct StreamJob {
     #[serde(default)]
     pub pattern: Pattern,
     /// Share of reads.
-    #[serde(default = "default_read_share")]
+    #[serde(default = "job_defaults::read_share")]
     pub read_share: f64,
     /// Share of trims; the rest are writes.
     #[serde(default)]
     pub trim_share: f64,
     /// Length of each I/O.
-    #[serde(default = "default_block_bytes")]
+    #[serde(default = "job_defaults::block_bytes")]
     pub block_bytes: BlockBytes,
     /// Offsets are multiples of it.
     #[serde(default)]
@@ -36,7 +39,7 @@ pub struct StreamJob {
     /// When I/Os go.
     pub arrivals: ArrivalsJob,
     /// Threads that its I/Os are thought to come from.
-    #[serde(default = "default_threads")]
+    #[serde(default = "job_defaults::threads")]
     pub threads: u32,
     /// How late an I/O may be before the run is given up.
     #[serde(default)]

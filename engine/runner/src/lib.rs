@@ -25,7 +25,9 @@ mod job;
 mod job_check;
 mod job_check_generated;
 mod job_check_streams;
+mod job_defaults;
 mod job_generated;
+mod job_prepare;
 mod job_rounds;
 mod job_streams;
 mod orders;
@@ -58,10 +60,8 @@ pub use event::{Event, Progress, RoundOver, RoundPosition, TrackedOver};
 pub use job::{
     Data, DriveChoice, Events, Job, OnError, Pace, PhaseJob, ReplayJob, Step, Streams, JOB_VERSION,
 };
-pub use job_generated::{
-    BlockBytes, BlockShare, HotSpot, Measure, Pattern, PrepareJob, PrepareMethod, SteadyStateJob,
-    SyntheticJob,
-};
+pub use job_generated::{BlockBytes, BlockShare, HotSpot, Measure, Pattern, SteadyStateJob, SyntheticJob};
+pub use job_prepare::{PrepareJob, PrepareMethod};
 pub use job_rounds::{RoundsJob, Tracked};
 pub use rounds::SteadyProgress;
 pub use run::{run, Outcome};

@@ -3,7 +3,8 @@
 use crate::administer::Administration;
 use crate::event::{PhaseName, PlannedPhase, RoundPosition};
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
-use crate::job_generated::{ArrivalsJob, PrepareMethod, PurgeHow, SteadyStateJob};
+use crate::job_generated::{ArrivalsJob, SteadyStateJob};
+use crate::job_prepare::{PrepareMethod, PurgeHow};
 use crate::job_streams::MaxLag;
 use crate::orders::Pacing;
 use crate::throttle::Limits;

@@ -3,9 +3,8 @@
 use crate::administer::Administration;
 use crate::error::RunError;
 use crate::job::PhaseJob;
-use crate::job_generated::{
-    ArrivalsJob, BlockBytes, BlockShare, HotSpot, Pattern, PrepareJob, PrepareMethod, SyntheticJob,
-};
+use crate::job_generated::{ArrivalsJob, BlockBytes, BlockShare, HotSpot, Pattern, SyntheticJob};
+use crate::job_prepare::{PrepareJob, PrepareMethod};
 use crate::places::{Extent, Once, Places, Zone};
 use crate::throttle::OnOff;
 use testdrive_core::SplitMix64;
