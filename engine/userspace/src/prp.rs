@@ -61,42 +61,11 @@ pub fn describe(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::double::heap_memory;
+    use crate::double::{heap_memory, walk};
     use crate::memory::Addresses;
     use proptest::prelude::*;
 
-    /// The pieces of memory that the entries name, as a controller reads them: from the specification alone.
-    fn walk(prp1: u64, prp2: u64, length: usize, list_word: impl Fn(u64) -> u64) -> Vec<(u64, usize)> {
-        let page = PAGE_BYTES as u64;
-        let first = ((page - prp1 % page) as usize).min(length);
-        let mut pieces = vec![(prp1, first)];
-        let mut left = length - first;
-        if left == 0 {
-            return pieces;
-        }
-        if left <= PAGE_BYTES {
-            assert_eq!(prp2 % page, 0);
-            pieces.push((prp2, left));
-            return pieces;
-        }
-        let mut at = prp2;
-        while left > 0 {
-            let is_last_of_page = at % page == page - 8;
-            let entry = list_word(at);
-            assert_eq!(entry % page, 0, "an entry that is no start of a page");
-            if is_last_of_page && left > PAGE_BYTES {
-                at = entry;
-                continue;
-            }
-            let bytes = left.min(PAGE_BYTES);
-            pieces.push((entry, bytes));
-            left -= bytes;
-            at += 8;
-        }
-        pieces
-    }
-
-    /// The same bytes, one after the other, by the plainest rule.
+    /// The addresses of the bytes, one after the other, by the plainest rule.
     fn model(data: &DmaMemory, offset: usize, length: usize) -> Vec<u64> {
         (offset..offset + length).step_by(4).map(|at| data.address(at)).collect()
     }

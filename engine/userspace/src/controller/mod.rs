@@ -1,0 +1,193 @@
+//! An NVMe controller that this process has to itself: started, asked what it is, given queues, and shut down (NVM Express Base
+//! Specification 2.0, 3.5 and 3.6).
+
+mod admin;
+mod pairs;
+mod state;
+
+use crate::error::ControllerError;
+use crate::event::Event;
+use crate::function::Function;
+use crate::limits::Limits;
+use crate::memory::{DmaMemory, PAGE_BYTES};
+use crate::queue::QueuePair;
+use crate::registers::{Capabilities, CAP};
+use admin::ADMIN_LIMIT;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use testdrive_nvme::{
+    queue_counts_of, set_number_of_queues, ControllerIdentity, IdentifyWhat, NamespaceIdentity, NvmLimits,
+    IDENTIFY_BYTES,
+};
+
+/// Entries of the admin queue; one command at a time is in it.
+const ADMIN_ENTRIES: usize = 16;
+/// More queue pairs than any host has threads that submit.
+const PAIRS_MAX: u32 = 256;
+
+/// A controller that was started, with one of its namespaces.
+pub struct Controller<F: Function> {
+    function: F,
+    capabilities: Capabilities,
+    identity: ControllerIdentity,
+    namespace_id: u32,
+    namespace: NamespaceIdentity,
+    limits: Limits,
+    pairs: u16,
+    admin: Mutex<Admin>,
+    /// Counts resets: a queue of an earlier generation is not the controller's any more.
+    generation: AtomicU64,
+    failed: AtomicBool,
+    events: Mutex<Vec<Event>>,
+}
+
+/// The admin queue, and what only its owner may change.
+struct Admin {
+    queue: QueuePair,
+    data: DmaMemory,
+    free_pairs: Vec<u16>,
+}
+
+impl<F: Function> Controller<F> {
+    /// Resets and starts the controller, and chooses a namespace: the one asked for, or the only one.
+    ///
+    /// # Errors
+    /// When it does not start or answer, lacks something that this driver needs, or the namespace is not there or has metadata. It is
+    /// stopped then.
+    pub fn start(function: F, namespace: Option<u32>) -> Result<Controller<F>, ControllerError> {
+        let cap = function.read64(CAP);
+        if cap == u64::MAX {
+            return Err(ControllerError::Gone);
+        }
+        let capabilities = Capabilities::decode(cap);
+        state::check(&capabilities)?;
+        let entries = ADMIN_ENTRIES.min(capabilities.queue_entries_max as usize);
+        let queue = QueuePair::new(&function, &capabilities, 0, entries, IDENTIFY_BYTES)?;
+        let admin = Admin { queue, data: function.allocate(PAGE_BYTES)?, free_pairs: Vec::new() };
+        let mut controller = Controller {
+            function,
+            capabilities,
+            identity: ControllerIdentity::default(),
+            namespace_id: 0,
+            namespace: NamespaceIdentity::default(),
+            limits: Limits::default(),
+            pairs: 0,
+            admin: Mutex::new(admin),
+            generation: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            events: Mutex::new(Vec::new()),
+        };
+        // On an error the controller is dropped, which stops it.
+        controller.enable(&mut controller.lock())?;
+        controller.learn(namespace)?;
+        Ok(controller)
+    }
+
+    /// Asks what the controller and the namespace are, and how many queues there may be.
+    fn learn(&mut self, namespace: Option<u32>) -> Result<(), ControllerError> {
+        let bytes = self.identify(IdentifyWhat::Controller)?;
+        self.identity = ControllerIdentity::parse(&bytes);
+        self.namespace_id = self.choose(namespace)?;
+        let bytes = self.identify(IdentifyWhat::Namespace(self.namespace_id))?;
+        self.namespace = NamespaceIdentity::parse(&bytes);
+        // Controllers before version 2.0 need not know this structure; their trims have no limits of their own.
+        let nvm = self.identify(IdentifyWhat::NvmController);
+        let nvm = nvm.map_or(NvmLimits::default(), |bytes| NvmLimits::parse(&bytes));
+        self.limits =
+            Limits::of(self.namespace_id, &self.identity, &self.namespace, &nvm, &self.capabilities)?;
+        let pairs = self.ask_for_queues(&mut self.lock())?;
+        let interrupts = self.function.interrupts();
+        // Each polled queue does without a vector; with interrupts each has its own, after the admin queue's.
+        self.pairs = if interrupts > 0 { pairs.min(interrupts.saturating_sub(1)) } else { pairs };
+        if self.pairs == 0 {
+            return Err(ControllerError::Unsupported(
+                "the drive has no I/O queue for us: name its block device instead".into(),
+            ));
+        }
+        let free = (1..=self.pairs).rev().collect();
+        self.lock().free_pairs = free;
+        Ok(())
+    }
+
+    fn ask_for_queues(&self, admin: &mut Admin) -> Result<u16, ControllerError> {
+        let within = u32::from(self.capabilities.pairs_within(self.function.registers_bytes()));
+        let wanted = within.clamp(1, PAIRS_MAX);
+        let granted = self.execute(admin, "grant queues", &set_number_of_queues(wanted), ADMIN_LIMIT)?;
+        let (submission, completion) = queue_counts_of(granted);
+        Ok(submission.min(completion).min(wanted) as u16)
+    }
+
+    fn choose(&self, asked: Option<u32>) -> Result<u32, ControllerError> {
+        let list = self.identify(IdentifyWhat::ActiveNamespaces(0))?;
+        let ids = list.chunks_exact(4).map(|id| u32::from_le_bytes([id[0], id[1], id[2], id[3]]));
+        let active: Vec<u32> = ids.take_while(|id| *id != 0).collect();
+        let names = || active.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        match (asked, active.as_slice()) {
+            (_, []) => Err(ControllerError::Unsupported(
+                "the drive has no active namespace: make one with nvme-cli".into(),
+            )),
+            (Some(asked), active) if active.contains(&asked) => Ok(asked),
+            (Some(asked), _) => Err(ControllerError::Unsupported(format!(
+                "there is no namespace {asked}: the drive has {}",
+                names()
+            ))),
+            (None, [only]) => Ok(*only),
+            (None, _) => Err(ControllerError::Unsupported(format!(
+                "the drive has the namespaces {}: choose one with ?namespace=N",
+                names()
+            ))),
+        }
+    }
+
+    /// What the controller is.
+    pub fn identity(&self) -> &ControllerIdentity {
+        &self.identity
+    }
+
+    /// The namespace that was chosen.
+    pub fn namespace(&self) -> (u32, &NamespaceIdentity) {
+        (self.namespace_id, &self.namespace)
+    }
+
+    /// How long its commands may be.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// How many queue pairs there are for I/O.
+    pub fn pairs(&self) -> u16 {
+        self.pairs
+    }
+
+    /// The function that it is on.
+    pub fn function(&self) -> &F {
+        &self.function
+    }
+
+    /// What its registers say that it can do.
+    pub fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    /// Whether it is lost: gone, or not to be brought back by a reset.
+    pub fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    /// Takes what went wrong so far.
+    pub fn take_events(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.events.lock().expect("no holder of this lock panics"))
+    }
+
+    pub(crate) fn note(&self, event: Event) {
+        self.events.lock().expect("no holder of this lock panics").push(event);
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Admin> {
+        self.admin.lock().expect("no holder of this lock panics")
+    }
+}

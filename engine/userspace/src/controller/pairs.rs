@@ -1,0 +1,88 @@
+//! Queue pairs for I/O: made known to the controller, again after a reset, and deleted.
+
+use super::admin::ADMIN_LIMIT;
+use super::{Admin, Controller};
+use crate::error::ControllerError;
+use crate::function::Function;
+use crate::queue::QueuePair;
+use std::time::Duration;
+use testdrive_nvme::{
+    abort, create_completion_queue, create_submission_queue, delete_completion_queue, delete_submission_queue,
+};
+
+/// How long an abort may take: the drive has just left a command without an answer, and the reset that comes next needs no answer.
+const ABORT_LIMIT: Duration = Duration::from_secs(2);
+
+impl<F: Function> Controller<F> {
+    /// Rings for a queue pair, made known to the controller.
+    ///
+    /// # Errors
+    /// When all pairs are taken, there is no memory, or the controller refuses.
+    pub(crate) fn create_pair(&self, entries: usize) -> Result<(QueuePair, u64), ControllerError> {
+        let mut admin = self.lock();
+        let id = admin.free_pairs.pop().ok_or(ControllerError::NoQueue(self.pairs))?;
+        let transfer_bytes_max = self.limits.transfer_bytes_max();
+        let made = QueuePair::new(&self.function, &self.capabilities, id, entries, transfer_bytes_max)
+            .map_err(ControllerError::from)
+            .and_then(|pair| self.announce(&mut admin, &pair).map(|()| pair));
+        if made.is_err() {
+            admin.free_pairs.push(id);
+        }
+        made.map(|pair| (pair, self.generation()))
+    }
+
+    fn announce(&self, admin: &mut Admin, pair: &QueuePair) -> Result<(), ControllerError> {
+        let (id, entries) = (pair.id(), pair.entries());
+        let vector = self.function.interrupt(id).map(|_| id);
+        let (command, at) = (create_completion_queue(id, entries, vector), Some(pair.completion_address()));
+        self.execute_at(admin, "create a completion queue", &command, at, ADMIN_LIMIT)?;
+        let (command, at) = (create_submission_queue(id, entries, id), Some(pair.submission_address()));
+        let made = self.execute_at(admin, "create a submission queue", &command, at, ADMIN_LIMIT);
+        if made.is_err() {
+            let _ =
+                self.execute(admin, "delete a completion queue", &delete_completion_queue(id), ADMIN_LIMIT);
+        }
+        made.map(|_| ())
+    }
+
+    /// Makes a pair known again after a reset; the tags of what was in flight. Its rings are as new.
+    ///
+    /// # Errors
+    /// When the controller is lost, or refuses.
+    pub(crate) fn reconnect(&self, pair: &mut QueuePair) -> Result<(Vec<u32>, u64), ControllerError> {
+        let mut admin = self.lock();
+        if self.has_failed() {
+            return Err(ControllerError::Lost);
+        }
+        let lost = pair.restart();
+        self.announce(&mut admin, pair)?;
+        Ok((lost, self.generation()))
+    }
+
+    /// Deletes the queues of a pair, so that its memory may go. Where the controller does not, it is stopped.
+    pub(crate) fn delete_pair(&self, pair: &QueuePair, generation: u64) {
+        let mut admin = self.lock();
+        if generation == self.generation() && !self.has_failed() {
+            let id = pair.id();
+            let deleted = self
+                .execute(&mut admin, "delete a submission queue", &delete_submission_queue(id), ADMIN_LIMIT)
+                .and_then(|_| {
+                    let command = delete_completion_queue(id);
+                    self.execute(&mut admin, "delete a completion queue", &command, ADMIN_LIMIT)
+                });
+            if deleted.is_err() {
+                self.give_up();
+            }
+        }
+        admin.free_pairs.push(pair.id());
+    }
+
+    /// Asks for the abort of a command; whether the controller says that it did.
+    ///
+    /// # Errors
+    /// When it does not answer this either.
+    pub(crate) fn abort(&self, queue: u16, cid: u16) -> Result<bool, ControllerError> {
+        let result = self.execute(&mut self.lock(), "abort a command", &abort(queue, cid), ABORT_LIMIT)?;
+        Ok(result & 1 == 0)
+    }
+}

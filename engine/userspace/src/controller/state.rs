@@ -1,0 +1,145 @@
+//! Starting, stopping and resetting a controller (NVM Express Base Specification 2.0, 3.5 to 3.7).
+
+use super::{Admin, Controller};
+use crate::error::ControllerError;
+use crate::event::{Event, EventKind};
+use crate::function::Function;
+use crate::memory::PAGE_BYTES;
+use crate::registers::{
+    health, Capabilities, Health, ACQ, ALL_ONES, AQA, ASQ, CC, CC_ENABLE, CC_ENTRY_SIZES, CC_SHUTDOWN_MASK,
+    CC_SHUTDOWN_NORMAL, CSTS, CSTS_READY, CSTS_SHUTDOWN_COMPLETE, CSTS_SHUTDOWN_MASK,
+};
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long a normal shutdown may take.
+const SHUTDOWN_LIMIT: Duration = Duration::from_secs(15);
+/// Pauses while a register is waited for.
+const PAUSE: Duration = Duration::from_micros(200);
+
+impl<F: Function> Controller<F> {
+    /// Stops the controller and starts it again with an empty admin queue; I/O queues are gone then.
+    pub(super) fn enable(&self, admin: &mut Admin) -> Result<(), ControllerError> {
+        self.disable()?;
+        admin.queue.restart();
+        let entries = admin.queue.entries();
+        self.function.write32(AQA, (entries - 1) << 16 | (entries - 1));
+        self.function.write64(ASQ, admin.queue.submission_address());
+        self.function.write64(ACQ, admin.queue.completion_address());
+        let page = (PAGE_BYTES.trailing_zeros() - 12) << 7;
+        self.function.write32(CC, CC_ENTRY_SIZES | page | CC_ENABLE);
+        let ready = |status: u32| status & CSTS_READY != 0;
+        self.wait_for(ready, "become ready", self.capabilities.timeout, Some("while it started"))
+    }
+
+    /// Stops the controller: from then on it reaches no memory.
+    fn disable(&self) -> Result<(), ControllerError> {
+        let configuration = self.function.read32(CC);
+        if configuration == ALL_ONES {
+            return Err(ControllerError::Gone);
+        }
+        self.function.write32(CC, configuration & !(CC_ENABLE | CC_SHUTDOWN_MASK));
+        let stopped = |status: u32| status & CSTS_READY == 0;
+        self.wait_for(stopped, "stop", self.capabilities.timeout, None)
+    }
+
+    /// Waits for a status; one that is fatal ends the wait where the text says when that is.
+    fn wait_for(
+        &self,
+        reached: impl Fn(u32) -> bool,
+        what: &'static str,
+        limit: Duration,
+        fatal: Option<&'static str>,
+    ) -> Result<(), ControllerError> {
+        let began = Instant::now();
+        loop {
+            let status = self.function.read32(CSTS);
+            match (health(&self.function), fatal) {
+                (Health::Gone, _) => return Err(ControllerError::Gone),
+                (Health::Fatal, Some(when)) => return Err(ControllerError::Fatal(when)),
+                _ => {}
+            }
+            if reached(status) {
+                return Ok(());
+            }
+            if began.elapsed() > limit {
+                return Err(ControllerError::NotReady { what, limit });
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+    /// Resets the controller, unless that was done since the generation that the caller knows. All I/O queues are gone then, and
+    /// have to be reconnected.
+    ///
+    /// # Errors
+    /// When it does not come back: it is lost then, and cut off from memory.
+    pub(crate) fn reset(&self, known: u64, now_ns: &dyn Fn() -> i64) -> Result<(), ControllerError> {
+        let mut admin = self.lock();
+        if self.has_failed() {
+            return Err(ControllerError::Lost);
+        }
+        if self.generation() != known {
+            return Ok(());
+        }
+        // First of all, so that other queues stop waiting for answers that will not come.
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        let start_ns = now_ns();
+        let back = self.enable(&mut admin).and_then(|()| self.ask_for_queues(&mut admin).map(|_| ()));
+        let kind = match &back {
+            Err(ControllerError::Gone) => EventKind::ControllerGone,
+            _ => EventKind::ControllerReset,
+        };
+        self.note(Event { kind, start_ns, end_ns: now_ns(), commands: 0 });
+        back.inspect_err(|_| self.give_up())
+    }
+
+    /// The controller is lost: whatever it does, it must not reach memory any more.
+    pub(super) fn give_up(&self) {
+        self.failed.store(true, Ordering::Release);
+        // The way that the specification has for it first.
+        let _ = self.disable();
+        self.function.cut_off();
+    }
+
+    /// Tells the controller that power may go, and waits until it is ready for that.
+    fn shut_down(&self) -> Result<(), ControllerError> {
+        let configuration = self.function.read32(CC);
+        if configuration == ALL_ONES {
+            return Err(ControllerError::Gone);
+        }
+        if configuration & CC_ENABLE != 0 {
+            self.function.write32(CC, configuration & !CC_SHUTDOWN_MASK | CC_SHUTDOWN_NORMAL);
+            let complete = |status: u32| status & CSTS_SHUTDOWN_MASK == CSTS_SHUTDOWN_COMPLETE;
+            self.wait_for(complete, "shut down", SHUTDOWN_LIMIT, Some("while it shut down"))?;
+        }
+        self.disable()
+    }
+}
+
+impl<F: Function> Drop for Controller<F> {
+    fn drop(&mut self) {
+        if !self.has_failed() {
+            if let Err(error) = self.shut_down() {
+                eprintln!("testdrive: the drive was not shut down in order: {error}");
+            }
+        }
+        self.function.cut_off();
+    }
+}
+
+pub(super) fn check(capabilities: &Capabilities) -> Result<(), ControllerError> {
+    let page_shift = PAGE_BYTES.trailing_zeros();
+    if !capabilities.nvm_command_set {
+        return Err(ControllerError::Unsupported(
+            "the controller has no NVM command set: it holds no blocks to test".into(),
+        ));
+    }
+    if !(capabilities.page_shift_min..=capabilities.page_shift_max).contains(&page_shift) {
+        let smallest = 1_u64 << capabilities.page_shift_min;
+        return Err(ControllerError::Unsupported(format!(
+            "the controller's pages have at least {smallest} bytes, and this driver's {PAGE_BYTES}: name its block device instead"
+        )));
+    }
+    Ok(())
+}
