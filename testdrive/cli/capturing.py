@@ -64,8 +64,9 @@ def capture(
 ) -> int:
     """Record the I/O of block devices while their applications run. Needs root; writes nothing to them."""
     from testdrive.cli.metering import beside_capture
-    from testdrive.cli.naming import RECORDING_SUFFIX, drive_name, new_recording
+    from testdrive.cli.naming import RECORDING_SUFFIX, new_recording
     from testdrive.cli.output import print_json, show_on_stderr
+    from testdrive.drive_names import drive_name
     from testdrive.engine import capture_devices
     from testdrive.quantities import duration_ns, size_bytes
 

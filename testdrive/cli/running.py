@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from testdrive.cli.consent import consents
 from testdrive.cli.metering import IDLE_DEFAULT_NS, beside_meters
-from testdrive.cli.naming import RECORDING_SUFFIX, distinct_names, drive_name, free_path, new_recording
+from testdrive.cli.naming import RECORDING_SUFFIX, free_path, new_recording
 from testdrive.cli.output import note, print_json, show_on_stderr, stdout_console
+from testdrive.drive_names import distinct_names, drive_name
 from testdrive.errors import UsageError
 from testdrive.job import Keep, RoundsPhase
 from testdrive.plans import BoundPlan

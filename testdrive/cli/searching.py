@@ -7,20 +7,22 @@ from pathlib import Path
 from typing import Any
 
 from testdrive.cli.consent import consents
-from testdrive.cli.naming import distinct_names, drive_name, free_path
+from testdrive.cli.naming import free_path
 from testdrive.cli.output import note, print_json, show_on_stderr, stdout_console
 from testdrive.cli.running import VERDICT_FAIL_STATUS, Request
+from testdrive.drive_names import distinct_names, drive_name
 from testdrive.errors import Interrupted, TestdriveError, UsageError
 from testdrive.plans import Plan
 from testdrive.quantities import duration_ns
 from testdrive.running import RunOptions, Target
 from testdrive.search.bisection import Found, Trial
 from testdrive.search.rates import RateDrive
+from testdrive.search.ratings import RatingDrive
 from testdrive.search.trials import Drive
 
 PAGE_NAME = "index.html"
 #: By what a plan names in its ``search``.
-_KINDS: dict[str, type[Drive]] = {"rating": Drive, "rate": RateDrive}
+_KINDS: dict[str, type[Drive]] = {"rating": RatingDrive, "rate": RateDrive}
 
 
 def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: bool = False) -> int:

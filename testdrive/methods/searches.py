@@ -10,7 +10,7 @@ import numpy as np
 from testdrive.methods.drawing import Axis, Figure, Series, Table
 from testdrive.methods.runs import SECOND_NS, Run
 from testdrive.methods.scales import round_above
-from testdrive.search.trials import read_history
+from testdrive.search.history import read_history
 
 Search = tuple[Run, dict[str, Any]]
 """A run that decided, and the history that was written beside it."""

@@ -10,7 +10,7 @@ from testdrive.qos.plan import SECOND_NS, lowest_claimed_rate
 from testdrive.qos.rules import parse_rules
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect
-from testdrive.search.trials import Drive
+from testdrive.search.trials import Drive, confirming_length, lengths
 
 #: Where a search begins without a word from the user.
 START_IOPS = 10_000.0
@@ -29,8 +29,9 @@ class RateDrive(Drive):
 
     def load(self, value: float, confirming: bool) -> dict[str, Any]:
         """The plan's parameters for a rate. Trials have the same random numbers, a confirming run others."""
-        seed = self.bound().values["seed"]
-        return {"rate": value, "seed": seed + 1 if confirming else seed}
+        values = self.bound().values
+        seed = values["seed"] + 1 if confirming else values["seed"]
+        return {"rate": value, "seed": seed, **confirming_length(values, confirming)}
 
     def settle(self) -> None:
         """Bring a real drive back from the trials before it; reads alone leave nothing behind."""
@@ -83,6 +84,7 @@ class RateDrive(Drive):
             "arrivals": values["arrivals"],
             "interval_ns": values["interval"],
             "at_least_iops": values["at-least"],
+            **lengths(values),
         }
 
     def told(self, found: Found) -> str:

@@ -7,29 +7,24 @@ through the trials one after the other, as it would with act_storage.
 from __future__ import annotations
 
 import dataclasses
-import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from testdrive.cli.naming import drive_name
-from testdrive.errors import UsageError
+from testdrive.drive_names import drive_name
 from testdrive.job import Phase
 from testdrive.plans import BoundPlan, Plan, bind
 from testdrive.running import Result, RunOptions, Show, Target, run_one
-from testdrive.search.bisection import Found, Scale, Trial, bisect, step_down
-
-HISTORY_NAME = "search.json"
-HISTORY_VERSION = 1
-#: Where a search begins without a word from the user.
-START = {"bisection": 32, "step-down": 150}
+from testdrive.search.bisection import Found, Scale, Trial
+from testdrive.search.history import write_history
 
 #: Told of each trial once it is over: the drive's name, the load as people write it, and what it came to.
 Tell = Callable[[str, str, Trial], None]
 
 
-class Drive:
-    """One drive through the search of its rating; another kind of load says in its own class what differs.
+class Drive(ABC):
+    """One drive through a search. What a load is, and which are tried, each kind of search says.
 
     Parameters
     ----------
@@ -40,6 +35,11 @@ class Drive:
     target : Target
         The drive; its recording is the directory for those of the trials.
     """
+
+    #: What a load is called among results, with its unit.
+    key: ClassVar[str]
+    #: The value of ``prepare`` by which a drive is settled.
+    settled_by: ClassVar[str]
 
     def __init__(
         self,
@@ -64,23 +64,20 @@ class Drive:
         """The drive's URI without its options."""
         return self.target.uri.partition("?")[0]
 
-    #: What a load is called among results, and the values of ``prepare`` that settle a drive.
-    key = "rating"
-    settled_by = "salt"
-
     @staticmethod
+    @abstractmethod
     def shown(value: float) -> str:
         """A load as people write it."""
-        return f"{value:g}x"
 
+    @abstractmethod
     def load(self, value: float, confirming: bool) -> dict[str, Any]:
         """The plan's parameters that make a trial of a load."""
-        return {"rating": int(value)}
 
+    @abstractmethod
     def judged(self, value: float, confirming: bool, name: str, result: Result) -> Trial:
-        """What a run came to as a trial."""
-        return _trial(int(value), confirming, name, result)
+        """What a run, whose recording has this name, came to as a trial."""
 
+    @abstractmethod
     def scale(self) -> tuple[Scale, float]:
         """The loads that may be tried, and the first of them.
 
@@ -89,31 +86,18 @@ class Drive:
         UsageError
             The parameters make no sense.
         """
-        values = self.bound().values
-        start = values["from"] or START[values["method"]]
-        scale = Scale(1, values["highest"], values["resolution"], whole=True)
-        if not scale.lowest <= start <= scale.highest:
-            raise UsageError(f"from is {start}; give a rating from 1 to highest, which is {scale.highest:g}")
-        if scale.resolution < 1 or values["step"] < 1:
-            raise UsageError("resolution and step are ratings; give at least 1")
-        return scale, start
 
+    @abstractmethod
     def find(self, scale: Scale, start: float) -> Found:
         """Try loads until the highest that passes is found."""
-        values = self.bound().values
-        if values["method"] == "bisection":
-            return bisect(self.attempt, scale, start)
-        return step_down(self.attempt, scale, start, values["step"])
 
+    @abstractmethod
     def facts(self, found: Found) -> dict[str, Any]:
         """What else the history says of the search."""
-        return {"slice_ns": self.bound().values["slice"]}
 
+    @abstractmethod
     def told(self, found: Found) -> str:
-        """The result in a line."""
-        rating = "none that passes" if found.value is None else self.shown(found.value)
-        slice_s = self.bound().values["slice"] / 1e9
-        return f"rating {rating}, slices of {slice_s:,g} s, {len(found.history)} trials"
+        """The result in a line or two."""
 
     def fails(self, found: Found) -> bool:
         """Whether the verdict on what was found is fail."""
@@ -163,9 +147,7 @@ class Drive:
         if confirming:
             self.settle()
         self.trials += 1
-        values: dict[str, Any] = {**self.load(value, confirming), "prepare": "none"}
-        if confirming and self.bound().values["confirm-for"] is not None:
-            values["for"] = f"{self.bound().values['confirm-for']}ns"
+        values = {**self.load(value, confirming), "prepare": "none"}
         kind = "confirming" if confirming else "trial"
         name = f"{drive_name(self.target.uri)}-{self.trials:02}-{kind}-{self._file_label(value)}.rec"
         uri = self.target.uri
@@ -189,7 +171,8 @@ class Drive:
         scale, start = self.scale()
         self.prepare()
         found = self.find(scale, start)
-        write_history(self.decisive(found), found, self.bound().values, self.facts(found))
+        resolution = self.bound().values["resolution"]
+        write_history(self.decisive(found), found, {**self.facts(found), "resolution": resolution})
         return found
 
     def decisive(self, found: Found) -> Path:
@@ -198,40 +181,12 @@ class Drive:
         return self.folder / found.history[-1].recording
 
 
-def _trial(rating: int, confirming: bool, name: str, result: Result) -> Trial:
-    act = (result.summary or {}).get("act") or {}
-    shown = {key: value for key, value in act.items() if key.startswith(("above_", "response_"))}
-    return Trial(
-        value=float(rating),
-        passes=act.get("verdict") == "pass",
-        confirming=confirming,
-        cannot_keep_up=bool(act.get("cannot_keep_up")),
-        reasons=list(act.get("reasons") or ["nothing was judged"]) if act.get("verdict") != "pass" else [],
-        recording=name,
-        figures=shown,
-    )
+def confirming_length(values: Mapping[str, Any], confirming: bool) -> dict[str, Any]:
+    """How long a confirming run is judged, as the plan's parameter, where the user wants it otherwise."""
+    length_ns = values["confirm-for"]
+    return {"for": f"{length_ns}ns"} if confirming and length_ns is not None else {}
 
 
-def write_history(recording: Path, found: Found, values: Mapping[str, Any], facts: Mapping[str, Any]) -> None:
-    """Keep a search beside the recording that decided it, for its page and for scripts."""
-    content = {
-        "version": HISTORY_VERSION,
-        "value": found.value,
-        "method": found.method,
-        "is_monotone": found.is_monotone,
-        **facts,
-        "trial_ns": values["for"],
-        "confirm_ns": values["confirm-for"] or values["for"],
-        "resolution": values["resolution"],
-        "history": [dataclasses.asdict(trial) for trial in found.history],
-    }
-    (recording / HISTORY_NAME).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-
-
-def read_history(recording: Path) -> dict[str, Any] | None:
-    """The search that a recording decided; None where it is of none, or of a newer version."""
-    path = recording / HISTORY_NAME
-    if not path.is_file():
-        return None
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return content if isinstance(content, dict) and content.get("version", 0) <= HISTORY_VERSION else None
+def lengths(values: Mapping[str, Any]) -> dict[str, Any]:
+    """How long trials and confirming runs are judged, as the history says it."""
+    return {"trial_ns": values["for"], "confirm_ns": values["confirm-for"] or values["for"]}

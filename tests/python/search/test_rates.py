@@ -13,8 +13,8 @@ from testdrive.errors import UsageError
 from testdrive.plans import bind, load
 from testdrive.running import RunOptions, Target
 from testdrive.search.bisection import Found, Trial, bisect
+from testdrive.search.history import read_history
 from testdrive.search.rates import RateDrive, failing_above
-from testdrive.search.trials import read_history
 
 DRIVE = "sim:sata?capacity=2GiB"
 QUICK = ("interval=1s", "for=2s", "settle=1s", "resolution=0.1", "span=0.25")

@@ -10,7 +10,7 @@ import pytest
 from support import run_testdrive
 
 from testdrive.plans import load
-from testdrive.search.trials import read_history
+from testdrive.search.history import read_history
 
 OPTIONS = ("--short", "--set", "slice=2s", "--set", "for=2s", "--set", "resolution=8", "--json")
 

@@ -1,0 +1,72 @@
+"""The search of the highest ACT rating that a drive passes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from testdrive.errors import UsageError
+from testdrive.running import Result
+from testdrive.search.bisection import Found, Scale, Trial, bisect, step_down
+from testdrive.search.trials import Drive, confirming_length, lengths
+
+#: Where a search begins without a word from the user.
+START = {"bisection": 32, "step-down": 150}
+
+
+class RatingDrive(Drive):
+    """One drive through the search of its rating."""
+
+    key = "rating"
+    settled_by = "salt"
+
+    @staticmethod
+    def shown(value: float) -> str:
+        """A rating as people write it."""
+        return f"{value:g}x"
+
+    def load(self, value: float, confirming: bool) -> dict[str, Any]:
+        """The plan's parameters for a rating."""
+        return {"rating": int(value), **confirming_length(self.bound().values, confirming)}
+
+    def judged(self, value: float, confirming: bool, name: str, result: Result) -> Trial:
+        """What a run came to: the verdict of the original's rules."""
+        act = (result.summary or {}).get("act") or {}
+        passes = act.get("verdict") == "pass"
+        return Trial(
+            value=float(value),
+            passes=passes,
+            confirming=confirming,
+            cannot_keep_up=bool(act.get("cannot_keep_up")),
+            reasons=[] if passes else list(act.get("reasons") or ["nothing was judged"]),
+            recording=name,
+            figures={key: each for key, each in act.items() if key.startswith(("above_", "response_"))},
+        )
+
+    def scale(self) -> tuple[Scale, float]:
+        """The ratings from 1 to the highest that may be tried."""
+        values = self.bound().values
+        start = values["from"] or START[values["method"]]
+        scale = Scale(1, values["highest"], values["resolution"], whole=True)
+        if not scale.lowest <= start <= scale.highest:
+            raise UsageError(f"from is {start}; give a rating from 1 to highest, which is {scale.highest:g}")
+        if scale.resolution < 1 or values["step"] < 1:
+            raise UsageError("resolution and step are ratings; give at least 1")
+        return scale, start
+
+    def find(self, scale: Scale, start: float) -> Found:
+        """Bisect, or step down from an overload."""
+        values = self.bound().values
+        if values["method"] == "bisection":
+            return bisect(self.attempt, scale, start)
+        return step_down(self.attempt, scale, start, values["step"])
+
+    def facts(self, found: Found) -> dict[str, Any]:
+        """The slices, and how long trials are."""
+        values = self.bound().values
+        return {"slice_ns": values["slice"], **lengths(values)}
+
+    def told(self, found: Found) -> str:
+        """The result in a line."""
+        rating = "none that passes" if found.value is None else self.shown(found.value)
+        slice_s = self.bound().values["slice"] / 1e9
+        return f"rating {rating}, slices of {slice_s:,g} s, {len(found.history)} trials"
