@@ -11,7 +11,12 @@ from rich.text import Text
 from testdrive.doctor.finding import Finding
 from testdrive.report import words
 
-_MARKS = {"ok": ("ok", "green"), "warning": ("warning", "yellow"), "problem": ("problem", "bold red")}
+_MARKS = {
+    "ok": ("ok", "green"),
+    "info": ("info", "cyan"),
+    "warning": ("warning", "yellow"),
+    "problem": ("problem", "bold red"),
+}
 _MARK_COLUMNS = 7
 _NAME_COLUMNS = 20
 

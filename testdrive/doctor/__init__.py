@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from testdrive.doctor import cpu, drive, kernel, place, selfcheck
+from testdrive.doctor import cpu, direct, drive, kernel, place, selfcheck
 from testdrive.doctor.finding import Finding
 from testdrive.doctor.host import Host
 
@@ -48,6 +48,7 @@ def examine(
     """
     yield from cpu.findings(host)
     yield from kernel.findings(host)
+    yield from direct.findings(host)
     if drives:
         listed = {str(entry.get("uri")): entry for entry in list_drives()}
         for uri in drives:

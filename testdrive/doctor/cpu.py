@@ -16,6 +16,15 @@ EXIT_LATENCY_US_MAX = 20
 BUSY_SHARE_MAX = 0.10
 STEAL_SHARE_MAX = 0.005
 _IDLE_STATES_LISTED = 3
+#: What it means, and what to do.
+_STOLEN = (
+    "another guest takes our CPUs away: I/Os are late by milliseconds, and latencies grow",
+    "give this guest CPUs of its own, or measure on bare metal",
+)
+_BUSY = (
+    "other work delays submission and completion: the tail of latencies is partly the host's",
+    "stop what is running (top -o %CPU shows it), or keep the run on CPUs of its own (cpus = [...])",
+)
 
 
 def findings(host: Host) -> Iterator[Finding]:
@@ -110,21 +119,14 @@ def load(host: Host) -> Finding:
     busy_share = (total - idle - steal) / total if total else 0.0
     steal_share = steal / total if total else 0.0
     shown = f"{100 * busy_share:.0f} % busy, {100 * steal_share:.1f} % stolen"
+    causes = []
     if steal_share > STEAL_SHARE_MAX:
-        return warning(
-            "cpu_load",
-            shown,
-            "another guest takes our CPUs away: I/Os are late by milliseconds, and latencies grow",
-            "give this guest CPUs of its own, or measure on bare metal",
-        )
+        causes.append(_STOLEN)
     if busy_share > BUSY_SHARE_MAX:
-        return warning(
-            "cpu_load",
-            shown,
-            "other work delays submission and completion: the tail of latencies is partly the host's",
-            "stop what is running (top -o %CPU shows it), or keep the run on CPUs of its own (cpus = [...])",
-        )
-    return ok("cpu_load", shown)
+        causes.append(_BUSY)
+    if not causes:
+        return ok("cpu_load", shown)
+    return warning("cpu_load", shown, *("; ".join(texts) for texts in zip(*causes, strict=True)))
 
 
 def _times(host: Host) -> list[int] | None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from testdrive.doctor import link
-from testdrive.doctor.block_devices import controller, disk_of_node
-from testdrive.doctor.finding import Finding, ok, problem, warning
+from testdrive.doctor import link, passthrough, user_space
+from testdrive.doctor.block_devices import (
+    controller,
+    disk_of_node,
+    logical_block_bytes,
+    namespaces_of,
+    pci_address,
+)
+from testdrive.doctor.finding import Finding, info, ok, problem, warning
 from testdrive.doctor.host import Host
+from testdrive.report import units
 
 #: So near to the temperature at which it complains a drive may throttle within a run.
 MARGIN_MC_MIN = 10_000
@@ -41,6 +49,9 @@ def findings(host: Host, uri: str, listed: Listed) -> Iterator[Finding]:
     if kind == "file":
         yield in_a_file(host, place, Path(rest.partition("?")[0]))
         return
+    if kind == "pci":
+        yield from at_an_address(host, uri, listed)
+        return
     disk = disk_of_node(host, place)
     if disk is None:
         yield problem(
@@ -53,12 +64,51 @@ def findings(host: Host, uri: str, listed: Listed) -> Iterator[Finding]:
         )
         return
     yield may_be_written(place, disk, listed)
+    yield block_size(host, place, disk)
     yield scheduler(host, place, disk)
     yield write_cache(host, place, disk)
     if controller(host, disk) is not None:
         yield link.finding(host, place, disk)
         yield polling(host, place, disk)
+        is_passthrough = re.fullmatch(r"ng\d+n\d+", Path(place).name) is not None
+        yield passthrough.of_drive(host, place, disk, is_chosen=is_passthrough)
+        address = pci_address(host, disk)
+        if address is not None:
+            yield user_space.of_drive(host, place, address, listed)
     yield temperature(host, place, disk)
+
+
+def at_an_address(host: Host, uri: str, listed: Listed) -> Iterator[Finding]:
+    """Every finding about a drive that is named by its PCI address, for the user-space driver."""
+    place, _, options = uri.partition("?")
+    address = user_space.address_of(place)
+    if address is None or not host.exists(f"sys/bus/pci/devices/{address}"):
+        yield problem(
+            "drive",
+            "there is no such PCI device",
+            "it cannot be tested",
+            "testdrive drives lists those that there are, with their addresses",
+            subject=place,
+            prevents_runs=True,
+        )
+        return
+    driver = host.path(f"sys/bus/pci/devices/{address}/driver")
+    if driver.exists() and driver.resolve().name == "vfio-pci":
+        yield warning(
+            "drive_in_use",
+            "it is with vfio-pci, so that nothing can be looked at",
+            "a run goes on with it only if a killed run left it there",
+            f"testdrive drives --release {address}, unless a run has it",
+            subject=place,
+        )
+    for disk in namespaces_of(host, address):
+        yield may_be_written(place, disk, listed)
+        yield block_size(host, place, disk)
+        yield write_cache(host, place, disk)
+        yield link.finding(host, place, disk)
+        yield temperature(host, place, disk)
+    noiommu = "noiommu=yes" in options.split("&")
+    yield user_space.of_drive(host, place, address, listed, is_chosen=True, noiommu=noiommu)
 
 
 def in_a_file(host: Host, subject: str, path: Path) -> Finding:
@@ -112,6 +162,16 @@ def may_be_written(subject: str, disk: str, listed: Listed) -> Finding:
     )
 
 
+def block_size(host: Host, subject: str, disk: str) -> Finding:
+    """The smallest unit that can be addressed, and the one that is written without a read first."""
+    logical = logical_block_bytes(host, disk)
+    physical = host.number(f"sys/class/block/{disk}/queue/physical_block_size") or logical
+    shown = f"{units.count(logical)} bytes"
+    if physical > logical:
+        shown += f", in physical blocks of {units.count(physical)}: smaller writes may cost a read"
+    return ok("block_size", shown, subject=subject)
+
+
 def scheduler(host: Host, subject: str, disk: str) -> Finding:
     """Whether the kernel orders I/Os itself before the drive sees them."""
     text = host.read(f"sys/class/block/{disk}/queue/scheduler")
@@ -152,10 +212,10 @@ def polling(host: Host, subject: str, disk: str) -> Finding:
     queues = host.number("sys/module/nvme/parameters/poll_queues")
     if host.read(f"sys/class/block/{disk}/queue/io_poll") == "1":
         return ok("poll_queues", f"{queues or 'some'}: completions can be polled", subject=subject)
-    return warning(
+    return info(
         "poll_queues",
         "none",
-        "completions come by interrupt, which adds some microseconds to each latency at depth 1",
+        "completions come by interrupt, as they do for most applications: some microseconds more at depth 1",
         "boot with nvme.poll_queues=4 (or: modprobe -r nvme && modprobe nvme poll_queues=4)",
         subject=subject,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Severity = Literal["ok", "warning", "problem"]
+Severity = Literal["ok", "info", "warning", "problem"]
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,8 @@ class Finding:
     code : str
         Which check, by a name that stays (docs/doctor.md).
     severity : str
-        ``ok``; ``warning``: figures are less valid than they could be; ``problem``: figures would be wrong,
-        or there can be none.
+        ``ok``; ``info``: something cannot be used here that no run needs unless it asks for it; ``warning``:
+        figures are less valid than they could be; ``problem``: figures would be wrong, or there can be none.
     found : str
         How it is.
     meaning : str
@@ -47,6 +47,11 @@ class Finding:
 def ok(code: str, found: str, *, subject: str = "") -> Finding:
     """It is as it should be."""
     return Finding(code, "ok", found, subject=subject)
+
+
+def info(code: str, found: str, meaning: str, remedy: str, *, subject: str = "") -> Finding:
+    """Something cannot be used here that no run needs unless it asks for it."""
+    return Finding(code, "info", found, meaning, remedy, subject)
 
 
 def warning(code: str, found: str, meaning: str, remedy: str, *, subject: str = "") -> Finding:

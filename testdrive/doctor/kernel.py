@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from testdrive import power
-from testdrive.doctor.finding import Finding, ok, problem, warning
+from testdrive.doctor.finding import Finding, info, ok, problem, warning
 from testdrive.doctor.host import Host
 from testdrive.report import units
 
@@ -23,7 +23,6 @@ def findings(host: Host) -> Iterator[Finding]:
     yield memory_lock(host)
     yield huge_pages(host)
     yield tracing(host)
-    yield user_space_driver(host)
     yield power_sources(host)
     yield virtual(host)
 
@@ -81,11 +80,11 @@ def memory_lock(host: Host) -> Finding:
 
 
 def huge_pages(host: Host) -> Finding:
-    """How many huge pages are set aside: only a driver in user space needs them."""
+    """How many huge pages are set aside: only the user-space driver without an IOMMU needs them."""
     values = _meminfo(host)
     total, free = values.get("HugePages_Total", 0), values.get("HugePages_Free", 0)
     if not total:
-        return ok("huge_pages", "none set aside; no path to drives needs them")
+        return ok("huge_pages", "none set aside: only the user-space driver without an IOMMU needs them")
     return ok(
         "huge_pages",
         f"{units.count(total)} of {units.size(values.get('Hugepagesize', 0) * 1024)}, {free} free",
@@ -106,40 +105,29 @@ def tracing(host: Host) -> Finding:
     """Whether `testdrive capture` can work here."""
     lockdown = host.read("sys/kernel/security/lockdown") or ""
     if "[confidentiality]" in lockdown:
-        return warning(
+        return info(
             "tracing",
             "locked down (confidentiality)",
-            "testdrive capture cannot read the block layer's events; runs are not affected",
+            "testdrive capture is not possible; runs are not affected",
             "boot with lockdown=integrity or less",
         )
     mounted = [line.split() for line in (host.read("proc/self/mounts") or "").splitlines()]
     places = [words[1] for words in mounted if len(words) > 2 and words[2] == "tracefs"]
     if not places:
-        return warning(
+        return info(
             "tracing",
             "tracefs is not mounted",
-            "testdrive capture cannot read the block layer's events; runs are not affected",
+            "testdrive capture is not possible; runs are not affected",
             "mount -t tracefs tracefs /sys/kernel/tracing",
         )
     if not any(host.exists(f"{place}/events/block") for place in places):
-        return warning(
+        return info(
             "tracing",
             f"{places[0]} shows no block events",
-            "testdrive capture needs to read them, which takes root and a kernel that has them",
+            "testdrive capture needs root, and a kernel that has them; runs are not affected",
             "sudo testdrive doctor",
         )
     return ok("tracing", f"tracefs at {places[0]}, with block events")
-
-
-def user_space_driver(host: Host) -> Finding:
-    """What a driver in user space would find; nothing needs one yet."""
-    groups = len(host.all("sys/kernel/iommu_groups/[0-9]*"))
-    vfio = host.exists("dev/vfio/vfio")
-    bound = len(host.all("sys/bus/pci/drivers/vfio-pci/*:*:*.*"))
-    shown = [f"{groups} IOMMU groups" if groups else "no IOMMU", "VFIO loaded" if vfio else "no VFIO"]
-    if bound:
-        shown.append(f"{bound} devices bound to vfio-pci")
-    return ok("user_space_driver", ", ".join(shown))
 
 
 def power_sources(host: Host) -> Finding:
