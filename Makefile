@@ -61,10 +61,10 @@ validate-model: install ## hold the modelled drive to its closed forms, and draw
 	$(BIN)/python -m validation --write-docs
 
 .PHONY: vm-test
-vm-test: install engine-static ## what needs a real NVMe drive: cases in an emulated Linux guest (needs QEMU)
+vm-test: install ## what needs a real NVMe drive: cases in an emulated Linux guest (needs QEMU)
 	conformance=$$($(CARGO) test --no-run --locked --package testdrive-drives --test conformance 2>&1 | tee /dev/stderr \
 		| sed -n 's/.*conformance.rs (\(.*\))$$/\1/p') && test -n "$$conformance" && \
-	$(BIN)/python tests/vm/run.py --engine $(STATIC_ENGINE) --conformance "$$conformance" \
+	$(BIN)/python tests/vm/run.py --engine $(ENGINE) --conformance "$$conformance" \
 		--directory $(or $(CARGO_TARGET_DIR),target)/vm
 
 .PHONY: engine-static

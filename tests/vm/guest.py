@@ -18,6 +18,22 @@ KERNEL_ARGUMENTS = (
     " cryptomgr.notests random.trust_cpu=on rcupdate.rcu_expedited=1 audit=0"
 )
 _CONSOLE_LINES = 30
+#: What every script may call. An emulated processor on a busy machine takes its time.
+PRELUDE = """
+wait_until() { # COMMAND...
+    n=0
+    until "$@"; do
+        n=$((n + 1)); [ $n -lt 900 ] || { echo "not reached in 90 s: $*"; exit 1; }
+        sleep 0.1
+    done
+}
+address_of() { # SERIAL
+    for each in /sys/class/nvme/nvme*; do
+        [ "$(tr -d ' ' <$each/serial)" != $1 ] || cat $each/address
+    done | head -n 1
+}
+tells() { grep -qs "\\"$2\\"" "$1"; } # FILE EVENT
+"""
 
 
 @dataclass(frozen=True)
@@ -37,10 +53,12 @@ class Guest:
     packages: Sequence[str] = ()
     cpus: int = 2
     memory_mib: int = 768
-    limit_s: float = 200.0
+    limit_s: float = 300.0
     kernel_arguments: str = ""
     iommu: bool = False
     traces: Sequence[str] = ()
+    #: Whether its figures are worth less with another guest beside it.
+    alone: bool = False
     #: Of a disk by name: what fails of it, as QEMU's blkdebug has it in its configuration files.
     faults: Mapping[str, str] = field(default_factory=dict)
 
@@ -74,7 +92,7 @@ def run(guest: Guest, kernel: Path, initramfs: Path, job: Path, script: str) -> 
     GuestError
         QEMU failed, or the guest ended or was ended without a result.
     """
-    (job / "case.sh").write_text(script)
+    (job / "case.sh").write_text(PRELUDE + script)
     began_s = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="testdrive-vm-") as folder:
         console = Path(folder) / "console"

@@ -12,6 +12,7 @@ import shutil
 import stat
 import struct
 import subprocess
+import threading
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,9 @@ from pathlib import Path
 KERNEL_PACKAGE = "linux-image-amd64"
 #: To reach the shared folder, and the drives that most cases use.
 COMMON_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "nvme")
+
+#: Cases that run at the same time may name the same package.
+_UNPACKING = threading.Lock()
 
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -46,6 +50,10 @@ class ImageError(Exception):
     """The guest cannot be made here; the message says what to do."""
 
 
+class MissingError(ImageError):
+    """This machine lacks what one case needs, and others may not."""
+
+
 @dataclass(frozen=True)
 class Kernel:
     """An unpacked kernel: its release, the program to boot, and the folder that holds ``lib/modules``."""
@@ -63,10 +71,15 @@ def fetch_kernel(directory: Path) -> Kernel:
     ImageError
         The package cannot be had.
     """
-    depends = _output(["apt-cache", "depends", KERNEL_PACKAGE])
-    found = re.search(r"Depends: linux-image-(\d\S*)", depends)
+    # Of a package that apt does not know it tells nothing.
+    command = [_tool("apt-cache"), "depends", KERNEL_PACKAGE]
+    told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    found = re.search(r"Depends: linux-image-(\d\S*)", told)
     if found is None:
-        raise ImageError(f"apt knows no {KERNEL_PACKAGE}; run `apt-get update` first")
+        raise ImageError(
+            f"the guest's kernel cannot be had: apt knows no {KERNEL_PACKAGE}, a package of Debian for amd64;"
+            " run `apt-get update`, with a Debian archive among its sources"
+        )
     release = found[1]
     root = directory / f"kernel-{release}"
     program = root / "vmlinux"
@@ -89,6 +102,11 @@ def unpack(package: str, directory: Path, root: Path) -> Path:
     ImageError
         The package cannot be had.
     """
+    with _UNPACKING:
+        return _unpack(package, directory, root)
+
+
+def _unpack(package: str, directory: Path, root: Path) -> Path:
     debs = directory / "debs"
     debs.mkdir(parents=True, exist_ok=True)
     if not list(debs.glob(f"{package}_*.deb")):
@@ -96,7 +114,10 @@ def unpack(package: str, directory: Path, root: Path) -> Path:
             ["apt-get", "download", "-qq", package], cwd=debs, capture_output=True, text=True, check=False
         )
         if done.returncode:
-            raise ImageError(f"{package} cannot be downloaded, run `apt-get update` first: {done.stderr}")
+            raise MissingError(
+                f"the package {package} cannot be downloaded (apt-get download, into {debs}); run"
+                f" `apt-get update`, and see that the archive can be reached: {done.stderr.strip()}"
+            )
     # Debian writes the colon of an epoch as %3a; one file of the package is enough.
     deb = sorted(debs.glob(f"{package}_*.deb"))[-1]
     root.mkdir(parents=True, exist_ok=True)
@@ -141,9 +162,9 @@ def write_initramfs(
     with Archive(path) as archive:
         archive.add("init", INIT.encode(), 0o755)
         archive.add_file("bin/busybox", busybox)
-        archive.add("modules/order", "".join(f"{file.name}\n" for file in order).encode())
+        archive.add("modules/order", "".join(f"{_module_name(file)}\n" for file in order).encode())
         for file in order:
-            archive.add_file(f"modules/{file.name}", file)
+            archive.add(f"modules/{_module_name(file)}", _module_content(file))
         for name, program in programs.items():
             archive.add_file(f"usr/bin/{name}", program)
         for library in _libraries(programs.values()):
@@ -156,6 +177,27 @@ def _module_files(kernel: Kernel, module: str) -> list[Path]:
     where: list[str | Path] = ["-d", kernel.root, "-S", kernel.release]
     lines = _output([_tool("modprobe"), *where, "--show-depends", module]).splitlines()
     return [Path(line.split()[1]) for line in lines if line.startswith("insmod")]
+
+
+def _module_name(file: Path) -> str:
+    return file.name.partition(".ko")[0] + ".ko"
+
+
+def _module_content(file: Path) -> bytes:
+    """A module as the kernel takes it, whether or not it came packed."""
+    packed = file.read_bytes()
+    if file.suffix == ".xz":
+        return lzma.decompress(packed)
+    if file.suffix == ".zst":
+        return subprocess.run([_tool("zstd"), "-dc"], input=packed, stdout=subprocess.PIPE, check=True).stdout
+    return packed
+
+
+def without_debug_information(program: Path, directory: Path) -> Path:
+    """A copy that is loaded faster: what debuggers need is most of a program that cargo builds for tests."""
+    copy = directory / program.name
+    subprocess.run([_tool("strip"), "--strip-debug", "-o", copy, program], check=True)
+    return copy
 
 
 def _libraries(programs: Iterable[Path]) -> list[Path]:

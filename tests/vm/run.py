@@ -1,4 +1,4 @@
-"""Runs the cases in ``cases/``, each in a guest of its own, and says how many ran.
+"""Runs the cases in ``cases/``, each in a guest of its own, and says how many passed.
 
 A case is a file. ``NAME.sh`` is a script for the guest, whose exit status is the verdict; lines that start
 with ``#guest`` hold what it needs as JSON (the fields of ``guest.Guest``). ``NAME.py`` has ``GUEST``,
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import enum
 import importlib.util
 import json
 import os
@@ -17,16 +18,19 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import image  # noqa: E402 - found beside this file
-from guest import QEMU, Guest, GuestError, run  # noqa: E402
+from guest import QEMU, Guest, GuestError, Result, run  # noqa: E402
 
 CASES = HERE / "cases"
+#: So much is shown of what a script printed that failed.
+OUTPUT_LINES = 100
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,39 +43,97 @@ class Case:
     check: Callable[[Path], None]
 
 
-class CaseError(Exception):
-    """The script of a case ended with another status than 0."""
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """What all cases share: the kernel, busybox, the programs under test, and where things are kept."""
+
+    kernel: image.Kernel
+    busybox: Path
+    programs: Mapping[str, Path]
+    directory: Path
+    keep: Path | None
+
+
+class Verdict(enum.StrEnum):
+    """What came of a case."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """A case whose guest has ended: its folder, and its result or why it has none."""
+
+    case: Case
+    folder: Path
+    result: Result | Exception
+    elapsed_s: float
+
+    def forget(self, keep: Path | None) -> None:
+        """Remove the folder, after it was copied to where it is kept."""
+        if keep is not None:
+            shutil.copytree(self.folder, keep / self.case.name, dirs_exist_ok=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run cases; the exit status is 0 if all passed, 1 if one failed, 2 if they cannot run here."""
+    """Run cases; the exit status is 0 if all passed, 1 if one failed, 2 if none can run here."""
     parser = argparse.ArgumentParser(prog="tests/vm/run.py", description=__doc__)
     parser.add_argument("cases", nargs="*", metavar="CASE", help="names of cases; all without them")
-    parser.add_argument("--engine", type=Path, required=True, help="a testdrive-engine without libraries")
+    parser.add_argument("--engine", type=Path, required=True, help="the testdrive-engine to test")
     parser.add_argument("--conformance", type=Path, help="the conformance tests of engine/drives")
     parser.add_argument("--directory", type=Path, default=Path("target/vm"), help="where kernels are kept")
+    parser.add_argument("--guests", type=int, default=os.cpu_count() or 1, help="so many at a time")
     parser.add_argument("--keep", type=Path, help="a folder to keep what the cases left in")
     options = parser.parse_args(arguments)
-    if shutil.which(QEMU) is None:
-        print(f"error: {QEMU} is missing; install the package qemu-system-x86", file=sys.stderr)
-        return 2
     try:
+        if shutil.which(QEMU) is None:
+            raise image.ImageError(f"{QEMU} is missing; install the package qemu-system-x86")
         cases = load(options.cases)
         kernel = image.fetch_kernel(options.directory.resolve())
         busybox = image.unpack("busybox-static", options.directory, options.directory / "busybox")
+        with tempfile.TemporaryDirectory(prefix="testdrive-vm-programs-") as folder:
+            programs = {
+                name: image.without_debug_information(program, Path(folder))
+                for name, program in (
+                    ("testdrive-engine", options.engine),
+                    ("testdrive-conformance", options.conformance),
+                )
+                if program is not None
+            }
+            bench = Bench(kernel, busybox / "bin/busybox", programs, options.directory, options.keep)
+            return _run_all(cases, bench, options.guests)
     except image.ImageError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: no case can run: {error}", file=sys.stderr)
         return 2
-    print(f"Linux {kernel.release}, emulated")
+
+
+def _run_all(cases: Sequence[Case], bench: Bench, guests: int) -> int:
+    """Run cases, several guests at a time, and say how many passed."""
+    print(
+        f"Linux {bench.kernel.release}, emulated: {len(cases)} cases, {guests} guests at a time", flush=True
+    )
     began_s = time.monotonic()
-    failed = [
-        case.name
-        for case in cases
-        if not _passes(case, kernel, busybox / "bin/busybox", options.engine, options)
-    ]
-    elapsed_s = time.monotonic() - began_s
-    print(f"{len(cases)} cases ran in {elapsed_s:.0f} s, {len(failed)} failed", *failed)
-    return 1 if failed or not cases else 0
+    found: dict[str, list[str]] = {verdict: [] for verdict in Verdict}
+    together = [case for case in cases if not case.guest.alone]
+    alone = [case for case in cases if case.guest.alone]
+    for some, workers in ((together, guests), (alone, 1)):
+        with ThreadPoolExecutor(max_workers=max(workers, 1)) as pool:
+            # What a case left is looked at here, one after the other, so that what it prints stays together.
+            for ended in as_completed([pool.submit(_in_a_guest, case, bench) for case in some]):
+                done = ended.result()
+                found[_told(done)].append(done.case.name)
+                done.forget(bench.keep)
+    counts = ", ".join(f"{len(found[verdict])} {verdict}" for verdict in Verdict)
+    for verdict in (Verdict.FAILED, Verdict.SKIPPED):
+        if found[verdict]:
+            print(f"{verdict}: {', '.join(sorted(found[verdict]))}")
+    print(f"cases in the guest: {counts}, {len(cases)} in {time.monotonic() - began_s:.0f} s")
+    if found[Verdict.FAILED]:
+        return 1
+    return 0 if found[Verdict.PASSED] else 2
 
 
 def load(names: Sequence[str]) -> list[Case]:
@@ -104,55 +166,74 @@ def _load(path: Path) -> Case:
     return Case(path.stem, module.GUEST, module.SCRIPT, module.check)
 
 
-def _passes(
-    case: Case, kernel: image.Kernel, busybox: Path, engine: Path, options: argparse.Namespace
-) -> bool:
-    with tempfile.TemporaryDirectory(prefix="testdrive-vm-job-") as folder:
-        job = Path(folder)
-        initramfs = job.with_suffix(".cpio")
-        began_s = time.monotonic()
-        output = ""
+def _in_a_guest(case: Case, bench: Bench) -> Done:
+    """Boot the guest of a case and run its script."""
+    folder = Path(tempfile.mkdtemp(prefix="testdrive-vm-job-"))
+    initramfs = folder.with_suffix(".cpio")
+    began_s = time.monotonic()
+    result: Result | Exception
+    try:
+        programs = _programs(case, bench)
+        image.write_initramfs(initramfs, bench.kernel, bench.busybox, case.guest.modules, programs)
+        result = run(case.guest, bench.kernel.program, initramfs, folder, case.script)
+    except (GuestError, image.ImageError) as error:
+        result = error
+    finally:
+        initramfs.unlink(missing_ok=True)
+    return Done(case, folder, result, time.monotonic() - began_s)
+
+
+def _told(done: Done) -> Verdict:
+    """Look at what a case left, print what came of it, and return that."""
+    name, result = done.case.name, done.result
+    if isinstance(result, image.MissingError) and not _in_ci():
+        print(f"skipped {name}: {result}", flush=True)
+        return Verdict.SKIPPED
+    why = ""
+    if isinstance(result, Exception):
+        why = str(result)
+    elif result.status:
+        why = f"its script ended with status {result.status}\n{_end_of(result.output)}"
+    else:
         try:
-            programs = _programs(case.guest, options.directory)
-            programs["testdrive-engine"] = engine
-            if "testdrive-conformance" in case.script:
-                programs["testdrive-conformance"] = _conformance(options)
-            image.write_initramfs(initramfs, kernel, busybox, case.guest.modules, programs)
-            result = run(case.guest, kernel.program, initramfs, job, case.script)
-            output = result.output
-            if result.status:
-                raise CaseError(f"its script ended with status {result.status}")
-            case.check(job)
-        except (GuestError, image.ImageError, CaseError) as error:
-            print(f"FAILED {case.name}: {error}\n{output}")
-            return False
+            done.case.check(done.folder)
         except Exception:
-            print(f"FAILED {case.name}\n{traceback.format_exc()}{output}")
-            return False
-        finally:
-            initramfs.unlink(missing_ok=True)
-            if options.keep:
-                shutil.copytree(job, options.keep / case.name, dirs_exist_ok=True)
-        print(f"ok     {case.name} ({time.monotonic() - began_s:.0f} s)", flush=True)
-        return True
+            why = f"{traceback.format_exc()}{_end_of(result.output)}"
+    if why:
+        print(f"FAILED  {name} ({done.elapsed_s:.0f} s): {why}", flush=True)
+        return Verdict.FAILED
+    print(f"ok      {name} ({done.elapsed_s:.0f} s)", flush=True)
+    return Verdict.PASSED
 
 
-def _conformance(options: argparse.Namespace) -> Path:
-    if options.conformance is None:
-        raise image.ImageError("the case runs the conformance tests: give --conformance (make vm-test does)")
-    return Path(options.conformance)
+def _end_of(output: str) -> str:
+    lines = output.splitlines()
+    left_out = [f"(the first {len(lines) - OUTPUT_LINES} lines are left out; --keep keeps them)"]
+    return "\n".join(lines if len(lines) <= OUTPUT_LINES else left_out + lines[-OUTPUT_LINES:])
 
 
-def _programs(guest: Guest, directory: Path) -> dict[str, Path]:
-    """The programs that a guest needs, by name, from its packages or from this machine."""
-    roots = [image.unpack(name, directory, directory / f"package-{name}") for name in guest.packages]
+def _in_ci() -> bool:
+    """Whether this is continuous integration, where nothing may be missing."""
+    return os.environ.get("CI", "").lower() in ("1", "true")
+
+
+def _programs(case: Case, bench: Bench) -> dict[str, Path]:
+    """The programs that a guest needs, by name: built here, of its packages, or of this machine."""
+    directory = bench.directory
+    roots = [image.unpack(name, directory, directory / f"package-{name}") for name in case.guest.packages]
     places = [root / place for root in roots for place in ("usr/sbin", "usr/bin", "sbin", "bin")]
     path = os.pathsep.join([*map(str, places), os.environ.get("PATH", ""), "/usr/sbin", "/sbin"])
-    found = {name: shutil.which(name, path=path) for name in guest.programs}
-    missing = [name for name, program in found.items() if program is None]
+    named = {name: shutil.which(name, path=path) for name in case.guest.programs}
+    found = {name: Path(program) for name, program in named.items() if program is not None}
+    found |= {name: program for name, program in bench.programs.items() if name in case.script}
+    if "testdrive-conformance" in case.script and "testdrive-conformance" not in found:
+        raise image.MissingError("it runs the conformance tests: give --conformance (make vm-test does)")
+    missing = [name for name in named if name not in found]
     if missing:
-        raise image.ImageError(f"{missing[0]} is missing; .ci/packages.txt has the packages that cases need")
-    return {name: Path(program) for name, program in found.items() if program is not None}
+        raise image.MissingError(
+            f"the program {missing[0]} is missing; .ci/packages.txt has the packages that cases need"
+        )
+    return found
 
 
 if __name__ == "__main__":

@@ -35,10 +35,10 @@ job='{"version": 1, "drive": {"uri": "/dev/nvme0n1", "erase": "VM0"}, "output": 
 
 /usr/bin/blktrace -d $drive -D /tmp/trace -b 1024 -n 8 &
 blktrace=$!
-n=0; until [ -e /sys/kernel/debug/block/nvme0n1/trace0 ]; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done
+wait_until [ -e /sys/kernel/debug/block/nvme0n1/trace0 ]
 testdrive-engine capture nvme0n1 -o /tmp/capture.rec >/tmp/capture.json &
 capture=$!
-n=0; until grep -qs '"started"' /tmp/capture.json; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done
+wait_until tells /tmp/capture.json started
 
 # Reads and writes at random places, eight at a time.
 echo "$job" | testdrive-engine run >/tmp/run.json || { cat /tmp/run.json; exit 1; }

@@ -36,7 +36,7 @@ served >/tmp/before
 
 testdrive-engine capture $shared $other -o /job/all.rec >/job/all.json &
 capture=$!
-n=0; until grep -qs '"started"' /job/all.json; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done
+wait_until tells /job/all.json started
 dd if=/dev/zero of=/dev/$shared bs=8k count=101 oflag=direct
 dd if=/dev/zero of=/dev/$other bs=4k count=53 oflag=direct
 dd if=/dev/$shared of=/dev/null bs=4k count=103 iflag=direct

@@ -34,7 +34,7 @@ capture() {
     dd if=$worked of=/dev/null bs=4k count=1
     testdrive-engine capture "$@" -o /job/$name.rec >/job/$name.json &
     capture=$!
-    n=0; until grep -qs '"started"' /job/$name.json; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done
+    wait_until tells /job/$name.json started
     work $worked
     kill -INT $capture
     wait $capture

@@ -18,11 +18,11 @@ GUEST = Guest(
     devices=("nvme,serial=VM0,drive=disk0",),
     modules=("vfio-pci", "vfio_iommu_type1"),
     iommu=True,
-    limit_s=400,
+    alone=True,
 )
 
 IOS = 1000
-SPACING_US = 4000
+SPACING_US = 2000
 
 SCRIPT = f"""
 set -eu
@@ -48,7 +48,7 @@ END
     cp -r /tmp/$1.rec /job/
 }}
 timed='{{"kind": "replay", "recording": "/tmp/workload.rec"}}'
-closed='{{"kind": "synthetic", "depth": 16, "ios": 20000}}'
+closed='{{"kind": "synthetic", "depth": 16, "ios": 8000}}'
 for round in 1 2; do
     run block-$round /dev/nvme0n1 "$timed"
     run passthrough-$round /dev/ng0n1 "$timed"

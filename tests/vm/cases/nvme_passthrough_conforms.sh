@@ -23,5 +23,5 @@ conforms false
 
 rmmod nvme
 insmod /modules/nvme.ko* poll_queues=1
-n=0; until [ -e /dev/ng0n1 ] && [ -e /dev/ng1n1 ]; do n=$((n + 1)); [ $n -lt 100 ]; sleep 0.1; done
+wait_until [ -e /dev/ng0n1 -a -e /dev/ng1n1 ]
 conforms true

@@ -1,6 +1,6 @@
 # What speaks against a block device speaks against passthrough to it, and a sanitize looks at the other namespaces, too. After a kill
 # the drive is free, and its next run works.
-#guest {"disks": {"disk0": "64M", "first": "32M", "second": "32M"}, "modules": ["ext4"], "devices": [
+#guest {"disks": {"disk0": "8M", "first": "8M", "second": "8M"}, "modules": ["ext4"], "devices": [
 #guest "nvme,serial=VM0,drive=disk0", "nvme,id=two,serial=VM1",
 #guest "nvme-ns,drive=first,nsid=1,bus=two", "nvme-ns,drive=second,nsid=2,bus=two"]}
 set -eu
@@ -48,7 +48,7 @@ umount /mnt
 
 # While a run has it, neither path gives it to another; a kill gives it back.
 run /dev/ng${one}n1 VM0 killed '{"kind": "synthetic", "read_share": 0, "duration_ns": 100000000000}' &
-n=0; until grep -qs '"progress"' /tmp/killed.json; do n=$((n + 1)); [ $n -lt 300 ]; sleep 0.1; done
+wait_until tells /tmp/killed.json progress
 for path in /dev/ng${one}n1 /dev/nvme${one}n1; do
     status=0; run $path VM0 second "$write" || status=$?
     [ $status -eq 3 ]

@@ -7,7 +7,7 @@
 set -eu
 
 for drive in VM0 VM1; do
-    for each in /sys/class/nvme/nvme*; do [ "$(tr -d ' ' <$each/serial)" != $drive ] || address=$(cat $each/address); done
+    address=$(address_of $drive)
     for options in "interrupts=no" "interrupts=yes"; do
         TESTDRIVE_TEST_PCI="pci:$address?$options,$drive" \
             testdrive-conformance --ignored --exact --nocapture a_controller_driven_from_user_space_conforms | tee /tmp/said

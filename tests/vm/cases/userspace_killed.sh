@@ -11,14 +11,13 @@ run() { # NAME SECONDS
       {"kind": "synthetic", "read_share": 0, "depth": 4, "duration_ns": '$2'000000000}]}' >/tmp/$1.json
     testdrive-engine run --job /tmp/$1.json >/tmp/$1.out
 }
-until_true() { n=0; until "$@"; do n=$((n + 1)); [ $n -lt 300 ] || { echo "not reached: $*"; exit 1; }; sleep 0.1; done; }
-runs() { grep -qs '"progress"' /tmp/$1.out; }
+runs() { tells /tmp/$1.out progress; }
 is_back() { [ "$(driver)" = nvme ] && [ -e /dev/nvme0n1 ] && [ -z "$(ls /run/testdrive)" ]; }
 reads() { /usr/bin/dd if=/dev/nvme0n1 of=/dev/null bs=64k iflag=direct 2>/dev/null; }
 guardian() { grep -l '^testdrive-guard$' /proc/[0-9]*/comm | cut -d/ -f3; }
 
 run first 600 &
-until_true runs first
+wait_until runs first
 [ "$(driver)" = vfio-pci ] && [ ! -e /dev/nvme0n1 ]
 echo "a second run, and a release, while the first has it"
 status=0; run second 1 || status=$?
@@ -27,34 +26,34 @@ status=0; testdrive-engine drives --release $address >/tmp/release.out || status
 [ $status -eq 3 ] && cat /tmp/release.out
 echo "killed: the guardian gives it back"
 kill -KILL $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
-until_true is_back
+wait_until is_back
 reads
 
 echo "killed with its guardian: a command gives it back"
 run third 600 &
-until_true runs third
+wait_until runs third
 kill -KILL $(guardian) $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
 sleep 1
 [ "$(driver)" = vfio-pci ] && [ -n "$(ls /run/testdrive)" ]
 testdrive-engine drives --release pci:$address | tee /tmp/release.out
 grep -q '"restored":true' /tmp/release.out
-until_true is_back
+wait_until is_back
 reads
 testdrive-engine drives --release $address | grep '"restored":false'
 
 echo "killed with its guardian: the next run gives it back first"
 run fourth 600 &
-until_true runs fourth
+wait_until runs fourth
 kill -KILL $(guardian) $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
 sleep 1
 run fifth 1
 grep '"finished"' /tmp/fifth.out
-until_true is_back
+wait_until is_back
 reads
 
 echo "interrupted: in order"
 run sixth 600 &
-until_true runs sixth
+wait_until runs sixth
 kill -INT $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
 wait $! || [ $? -eq 5 ]
 is_back

@@ -6,8 +6,7 @@
 #guest  "modules": ["vfio-pci", "vfio_iommu_type1", "loop"], "iommu": true}
 set -eu
 
-of() { for each in /sys/class/nvme/nvme*; do [ "$(tr -d ' ' <$each/serial)" = $1 ] && cat $each/address; done | head -n 1; }
-address=$(of VM0)
+address=$(address_of VM0)
 name=$(basename $(ls -d /sys/bus/pci/devices/$address/nvme/nvme*))
 run() { # URI SHARE-OF-READS ERASE
     rm -rf /tmp/x.rec
@@ -53,10 +52,10 @@ run "pci:$address?namespace=2" 0 '"VM0"'; refused 3 'a signature of swap'
 run "pci:$address?namespace=1" 0 '"VM0"'; [ $status -eq 0 ]
 
 # Another controller has the same namespace.
-address=$(of VM1)
+address=$(address_of VM1)
 run "pci:$address" 1 null; [ $status -eq 3 ] && grep 'also reached through' /tmp/x.out
 # Bound to vfio-pci by somebody: nothing can be looked at, until it is released.
-address=$(of VM0)
+address=$(address_of VM0)
 echo vfio-pci >/sys/bus/pci/devices/$address/driver_override
 echo $address >/sys/bus/pci/drivers/nvme/unbind
 echo $address >/sys/bus/pci/drivers_probe

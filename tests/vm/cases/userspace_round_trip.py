@@ -38,9 +38,6 @@ OPERATIONS = (
 
 SCRIPT = """
 set -eu
-bdf() {
-    for each in /sys/class/nvme/nvme*; do [ "$(tr -d ' ' <$each/serial)" != $1 ] || cat $each/address; done
-}
 node() { echo /dev/$(basename $(ls -d /sys/bus/pci/devices/$1/nvme/nvme*/nvme*n1)); }
 cat >/tmp/workload.csv <<END
 time_us,op,offset_bytes,length_bytes,flags
@@ -50,7 +47,7 @@ testdrive-engine import /tmp/workload.csv -o /tmp/workload.rec >/dev/null
 head -c 1048576 /dev/zero | tr '\\0' '\\7' >/tmp/sevens
 testdrive-engine drives >/job/drives.json
 for drive in SMALL LARGE; do
-    address=$(bdf $drive)
+    address=$(address_of $drive)
     for options in "interrupts=no" "interrupts=yes"; do
         /usr/bin/dd if=/tmp/sevens of=$(node $address) bs=1M seek=1 oflag=direct 2>/dev/null
         name=$drive-$options

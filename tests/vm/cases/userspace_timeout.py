@@ -26,7 +26,7 @@ set -eu
 address=$(cat /sys/class/nvme/nvme0/address)
 monitor() { echo "$2" >/job/monitor.$1.part; mv /job/monitor.$1.part /job/monitor.$1; }
 asked() {
-    n=0; until [ -e /job/monitor.$1.done ]; do n=$((n + 1)); [ $n -lt 600 ]; sleep 0.1; done
+    wait_until [ -e /job/monitor.$1.done ]
     cat /job/monitor.$1.done
 }
 throttle() {
@@ -41,7 +41,7 @@ for on_error in continue stop; do
 END
     testdrive-engine run --job /tmp/job.json >/job/$on_error.json &
     run=$!
-    n=0; until grep -qs '"progress"' /job/$on_error.json; do n=$((n + 1)); [ $n -lt 600 ]; sleep 0.1; done
+    wait_until tells /job/$on_error.json progress
     throttle stop-$on_error 1
     sleep 4
     throttle go-$on_error 0
