@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import json
+import lzma
 import socket
 import struct
 import subprocess
@@ -103,3 +104,98 @@ def test_a_packed_kernel_is_unpacked_and_another_refused(runner: ModuleType) -> 
         runner.image.uncompressed(boot_image(b"unknown!"))
     with pytest.raises(runner.image.ImageError, match="no program"):
         runner.image.uncompressed(boot_image(gzip.compress(b"text") + bytes(4)))
+
+
+class Bench:
+    """The runner without kernel and guests: a case's script is the status that it ends with."""
+
+    def __init__(self, runner: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+        self.runner, self.folder = runner, folder
+        self.cases: list[Any] = []
+        kernel = runner.image.Kernel("6.1", Path("vmlinux"), Path())
+        monkeypatch.setattr(runner.shutil, "which", lambda name, path=None: None if "no-" in name else name)
+        monkeypatch.setattr(runner.image, "fetch_kernel", lambda _: kernel)
+        monkeypatch.setattr(runner.image, "unpack", lambda *_: Path("busybox"))
+        monkeypatch.setattr(runner.image, "without_debug_information", lambda program, _: program)
+        monkeypatch.setattr(runner.image, "write_initramfs", lambda path, *_: path.touch())
+        monkeypatch.setattr(runner, "load", lambda _: self.cases)
+        monkeypatch.setattr(runner, "run", self._run)
+
+    def _run(self, guest: Any, kernel: Path, initramfs: Path, job: Path, script: str) -> Any:
+        assert initramfs.exists()
+        (job / "left").write_text(script)
+        return self.runner.Result(int(script), "what it printed", 1.0)
+
+    def add(self, name: str, script: str, check: Any = lambda _: None, **guest: Any) -> None:
+        self.cases.append(self.runner.Case(name, self.runner.Guest(**guest), script, check))
+
+    def main(self) -> int:
+        arguments = ["--engine", "engine", "--keep", str(self.folder), "--guests", "2"]
+        status: int = self.runner.main(arguments)
+        return status
+
+
+@pytest.fixture
+def bench(runner: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Bench:
+    return Bench(runner, monkeypatch, tmp_path)
+
+
+def test_cases_that_run_at_once_are_counted_and_what_they_left_is_kept(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def disappointed(job: Path) -> None:
+        assert (job / "left").read_text() == "1"
+
+    bench.add("good", "0")
+    bench.add("alone", "0", alone=True)
+    assert bench.main() == 0
+    assert "cases in the guest: 2 passed, 0 failed, 0 skipped, 2 in" in capsys.readouterr().out
+    bench.add("bad", "7")
+    bench.add("wrong", "0", disappointed)
+    assert bench.main() == 1
+    out = capsys.readouterr().out
+    assert "its script ended with status 7\nwhat it printed" in out
+    assert "failed: bad, wrong\ncases in the guest: 2 passed, 2 failed, 0 skipped, 4 in" in out
+    assert {path.name for path in bench.folder.iterdir()} == {"good", "alone", "bad", "wrong"}
+
+
+def test_what_this_machine_lacks_is_a_skip_and_in_ci_a_failure(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bench.add("good", "0")
+    bench.add("lacking", "0", programs=("no-such-program",))
+    monkeypatch.delenv("CI", raising=False)
+    assert bench.main() == 0
+    out = capsys.readouterr().out
+    assert "skipped lacking: the program no-such-program is missing; .ci/packages.txt has" in out
+    assert "1 passed, 0 failed, 1 skipped" in out
+    monkeypatch.setenv("CI", "true")
+    assert bench.main() == 1
+    assert "1 passed, 1 failed, 0 skipped" in capsys.readouterr().out
+
+
+def test_without_a_kernel_or_a_case_that_can_run_nothing_is_taken_for_passed(
+    bench: Bench, runner: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    bench.add("lacking", "0", programs=("no-such-program",))
+    assert bench.main() == 2
+    # An archive that cannot be reached: every download ends so.
+    monkeypatch.undo()
+    monkeypatch.setattr(runner, "QEMU", "true")
+    monkeypatch.setattr(runner.image, "KERNEL_PACKAGE", "no-such-kernel")
+    assert runner.main(["--engine", "engine"]) == 2
+    assert "apt knows no no-such-kernel" in capsys.readouterr().err
+    monkeypatch.setattr(runner, "QEMU", "no-such-qemu")
+    assert runner.main(["--engine", "engine"]) == 2
+    assert "no-such-qemu is missing; install the package qemu-system-x86" in capsys.readouterr().err
+
+
+def test_a_module_that_came_packed_is_taken_as_it_was(runner: ModuleType, tmp_path: Path) -> None:
+    packed = tmp_path / "nvme.ko.xz"
+    packed.write_bytes(lzma.compress(b"module"))
+    assert runner.image._module_name(packed) == "nvme.ko"
+    assert runner.image._module_content(packed) == b"module"
+    plain = tmp_path / "nvme.ko"
+    plain.write_bytes(b"module")
+    assert runner.image._module_content(plain) == b"module"
