@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from testdrive.errors import RecordingError, UsageError
-from testdrive.metrics import summarize
+from testdrive.metrics import summary_of
 from testdrive.recording import Recording
 from testdrive.report.losses import source_path
 from testdrive.report.subject import Subject, names, subject
@@ -42,7 +42,7 @@ class Lineup:
 
 @contextmanager
 def line_up(recording_dirs: Sequence[Path], original: Path | None) -> Iterator[Lineup]:
-    """Open the recordings and summarise them; they are closed on leaving.
+    """Open the recordings with their summaries; they are closed on leaving.
 
     Parameters
     ----------
@@ -70,13 +70,13 @@ def line_up(recording_dirs: Sequence[Path], original: Path | None) -> Iterator[L
         if source is not None:
             runs = [(path, run) for path, run in runs if path.resolve() != source.path.resolve()]
         subjects = [
-            subject(name, "drive", at, run, summarize(run))
+            subject(name, "drive", at, run, summary_of(run))
             for at, (name, (_, run)) in enumerate(zip(names([path for path, _ in runs]), runs, strict=True))
         ]
         unseen: list[Recording] = []
         if source is not None:
             if has_completions(source):
-                subjects.insert(0, subject(ORIGINAL_NAME, "original", 0, source, summarize(source)))
+                subjects.insert(0, subject(ORIGINAL_NAME, "original", 0, source, summary_of(source)))
             else:
                 notes.append("The original workload was recorded without completions, so it has no row.")
                 unseen.append(source)

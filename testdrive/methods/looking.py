@@ -14,7 +14,7 @@ from testdrive.manifest import MANIFEST_NAME, Manifest, read_manifest
 from testdrive.methods.drawing import Findings, Table
 from testdrive.methods.method import Method, all_methods
 from testdrive.methods.runs import Run
-from testdrive.metrics import summarize
+from testdrive.metrics import summary_of
 from testdrive.recording import Recording
 from testdrive.report import words
 from testdrive.report.subject import Subject, names, subject
@@ -50,7 +50,7 @@ def looked_at(
         methods = _methods_of_all(opened)
         named = names(recording_dirs) if called is None else called
         subjects = [
-            subject(name, "drive", at, recording, summarize(recording))
+            subject(name, "drive", at, recording, summary_of(recording))
             for at, (name, recording) in enumerate(zip(named, opened, strict=True))
         ]
         runs = [Run(one) for one in subjects]

@@ -12,6 +12,7 @@ from testdrive.metrics.validity import derived_warnings
 from testdrive.recording import Recording
 
 SUMMARY_NAME = "summary.json"
+SUMMARY_FORMAT = "testdrive-summary"
 SUMMARY_VERSION = 1
 
 
@@ -42,7 +43,7 @@ def summarize_scan(scan: Scan) -> dict[str, Any]:
     recording = scan.recording
     manifest = recording.manifest
     summary: dict[str, Any] = {
-        "format": "testdrive-summary",
+        "format": SUMMARY_FORMAT,
         "version": SUMMARY_VERSION,
         "tool_version": testdrive.__version__,
         "recording": {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from testdrive.metrics import summarize
+from testdrive.metrics import summary_of
 from testdrive.recording import Recording
 from testdrive.report import html, units, words
 from testdrive.report.activities import activities_table
@@ -52,7 +52,7 @@ def write_report(recording_dir: Path | str) -> Path:
     with Recording.open(path) as recording:
         recording.require_rows("be reported on in full")
         run = recording.manifest.kind == "run"
-        one = subject(names([path])[0], "drive" if run else "original", 0, recording, summarize(recording))
+        one = subject(names([path])[0], "drive" if run else "original", 0, recording, summary_of(recording))
         views = look([one])
         figures = row(one)
         body = _body(one, figures, views)

@@ -30,7 +30,7 @@ class Subject:
     role
         `original` for the workload's own recording, `drive` for a run.
     summary
-        What `testdrive.metrics.summarize` gives for the recording.
+        What `testdrive.metrics.summary_of` gives for the recording.
     """
 
     key: str
