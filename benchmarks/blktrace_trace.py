@@ -117,8 +117,10 @@ class _RealFile:
         #: As the records say; the name may say another. Of a file without events, as the name says.
         self.cpu = int(path.suffix[1:]) if cpu is None else cpu
         place = np.array(starts, dtype=np.int64)[:, None]
-        self._times = place + RECORD.fields["time_ns"][1] + np.arange(8)  # type: ignore[index]
-        self._sequences = place + RECORD.fields["sequence"][1] + np.arange(4)  # type: ignore[index]
+        fields = RECORD.fields
+        assert fields is not None, "the type has named fields"
+        self._times = place + fields["time_ns"][1] + np.arange(8)
+        self._sequences = place + fields["sequence"][1] + np.arange(4)
         self.times_ns = self.content[self._times].view("<u8").ravel()
 
     def shifted(self, number: int, by_ns: int) -> bytes:

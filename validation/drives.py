@@ -145,7 +145,7 @@ class Bench:
 
 
 def _write_csv(path: Path, columns: Mapping[str, ArrayLike]) -> None:
-    import pyarrow as pa  # type: ignore[import-untyped]
+    import pyarrow as pa
     from pyarrow import csv
 
     given: dict[str, NDArray[Any]] = {key: np.asarray(values) for key, values in columns.items()}

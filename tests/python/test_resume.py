@@ -19,7 +19,7 @@ from support import loop_device
 from testdrive.engine import find_engine, run_job
 from testdrive.errors import SafetyRefusal, UsageError
 from testdrive.events import Event, PhaseBegun, Progress, Started, Warned
-from testdrive.job import DriveRequest, Job, Keep
+from testdrive.job import DriveRequest, Job, Keep, SyntheticPhase
 from testdrive.plans import bind, load
 from testdrive.recording import Recording
 
@@ -255,7 +255,9 @@ def is_claimed(device: Path | str) -> bool:
 
 def test_the_model_of_an_interrupted_run_is_gone_with_it(tmp_path: Path) -> None:
     request = job(tmp_path, "sim:sata?capacity=1GiB", ios=50_000_000, erase=None)
-    request.phases[2].rate_limit_iops = None  # type: ignore[union-attr]
+    second = request.phases[2]
+    assert isinstance(second, SyntheticPhase)
+    second.rate_limit_iops = None
     cut(request, signal.SIGINT, phase="first", segments=0)
     resumed = request.model_copy(update={"resume": True})
     with pytest.raises(UsageError, match="a model, whose state was gone with the run"):

@@ -12,30 +12,28 @@ from support import loop_device, run_testdrive
 
 from testdrive.manifest import Manifest
 from testdrive.metrics.validity import derived_warnings
-from testdrive.recording import Recording
+from testdrive.power.recorded import Metered
+from testdrive.recording import Recording, Span
 
 ROOT = Path(__file__).parents[2]
 
 
-class Made:
-    """As much of a recording as the warnings look at."""
+class Made(Recording):
+    """A recording without rows or files: as much of one as the warnings look at."""
 
     def __init__(self, path: Path, **manifest: Any) -> None:
-        self.path = path
         keys = {"format": "testdrive-recording", "version": 1, "kind": "run", "status": "complete"}
-        self.manifest = Manifest.model_validate({**keys, **manifest})
+        super().__init__(path, Manifest.model_validate({**keys, **manifest}), [])
 
-    def meters(self) -> list[Any]:
+    def meters(self) -> list[Metered]:
         return []
 
-    def measured_spans(self) -> list[Any]:
-        from testdrive.recording import Span
-
+    def measured_spans(self) -> list[Span]:
         return [Span(phase=0, start_ns=0, end_ns=10_000_000_000, shift_ns=0)]
 
 
 def codes(recording: Made, summary: dict[str, Any]) -> list[str]:
-    found = derived_warnings(recording, summary)  # type: ignore[arg-type]
+    found = derived_warnings(recording, summary)
     assert all(each.message and each.remedy for each in found)
     return [each.code for each in found]
 
@@ -66,7 +64,7 @@ def test_percentiles_that_cannot_be_stated_are_named_with_what_they_need(tmp_pat
     assert codes(made, summary()) == []
     # Beyond p99.9 is more than reports state of every run, and none without I/Os has a percentile to state.
     assert codes(made, summary(p99_99="too_few_samples", p99_9="no_completions")) == []
-    (found,) = derived_warnings(made, summary(p99_9="too_few_samples"))  # type: ignore[arg-type]
+    (found,) = derived_warnings(made, summary(p99_9="too_few_samples"))
     assert found.code == "too_few_samples"
     assert found.message == "1,234 I/Os are too few for p99.9"
     assert "2,995" in found.remedy

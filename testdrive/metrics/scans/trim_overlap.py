@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import ibis
 import numpy as np
-import pyarrow as pa  # type: ignore[import-untyped]
+import pyarrow as pa
 
 from testdrive.manifest import READ, WRITE
 from testdrive.metrics.scans.intervals import Ints, union
