@@ -106,22 +106,12 @@ def _title(lineup: Lineup) -> str:
 def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> Markup:
     subjects = lineup.subjects
     fidelity = fidelity_section(subjects, rows, views)
-    links = [
-        ("decision", "Table"),
-        ("latency", "Latency"),
-        ("percentiles", "Percentiles"),
-        ("ratios", "Ratios"),
-        ("offsets", "Addresses"),
-        *([("power", "Power")] if views.powers else []),
-        *([("fidelity", "Fidelity")] if fidelity else []),
-        ("conditions", "Conditions"),
-    ]
     return frame(
         _title(lineup),
         html.escape(_lead(lineup, rows)),
         losses_box(subjects, lineup.unseen),
         verdict_box(subjects, rows),
-        html.section("decision", "Drives side by side", decision_table(subjects, rows)),
+        html.section("decision", "Drives side by side", decision_table(subjects, rows), link="Table"),
         warnings_box(subjects, lineup.notes),
         latency_section(views, trims_table(subjects), activities_table(subjects)),
         percentiles_section(views),
@@ -131,7 +121,6 @@ def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> 
         telemetry_section([one for one in subjects if one.role == "drive"]),
         fidelity,
         conditions_section(subjects),
-        links=links,
     )
 
 

@@ -124,6 +124,7 @@ def ratios_section(ratios: Ratios) -> Markup | None:
             "every I/O to be as far away; below it what the first drive reaches against itself by chance.",
             class_="note",
         ),
+        link="Ratios",
     )
 
 

@@ -15,7 +15,7 @@ from testdrive.methods.looking import Found, deciding, looked_at
 from testdrive.methods.method import Method
 from testdrive.report import html, units, words
 from testdrive.report.conditions import conditions_section, warnings_box
-from testdrive.report.html import Markup
+from testdrive.report.html import Markup, Section
 from testdrive.report.losses import losses_box
 from testdrive.report.pack import pack
 from testdrive.report.page import frame, write_page
@@ -80,19 +80,16 @@ def _title(manifest: Manifest, subjects: Sequence[Subject]) -> str:
 def _body(title: str, subjects: Sequence[Subject], found: Found) -> Markup:
     manifest = subjects[0].manifest
     notes = [*differences(subjects, found), *(note for _, findings in found for note in findings.notes)]
-    sections = [section for method, findings in found for section in _sections(method, findings)]
-    links = [*((anchor, heading) for anchor, heading, _ in sections), ("conditions", "Conditions")]
     return frame(
         title,
         html.join(manifest.plan.question if manifest.plan else None, " ", _drives(subjects)),
         losses_box(subjects),
         warnings_box(subjects, notes),
-        *(made for _, _, made in sections),
+        *(section for method, findings in found for section in _sections(method, findings)),
         power_figures(subjects),
         telemetry_section(subjects),
         _kept_section(manifest),
         conditions_section(subjects),
-        links=links,
     )
 
 
@@ -124,26 +121,24 @@ def _identity(one: Subject) -> str:
     return ", ".join(part for part in (one.identity, firmware, capacity) if part)
 
 
-def _sections(method: Method, findings: Findings) -> list[tuple[str, str, Markup]]:
-    """The method's section and those of its chapters: anchor, heading, and the whole."""
+def _sections(method: Method, findings: Findings) -> list[Section]:
+    """The method's section and those of its chapters."""
     tables, figures, details = findings.tables, findings.figures, findings.details
     chapters = dict.fromkeys(
         ["", *(one.chapter for one in (*tables, *details)), *(one.chapter for one in figures)]
     )
     made = []
     for at, chapter in enumerate(chapters):
-        anchor = f"{method.name}-{at}" if chapter else method.name
-        heading = chapter or method.title
         section = html.section(
-            anchor,
-            heading,
+            f"{method.name}-{at}" if chapter else method.name,
+            chapter or method.title,
             None if chapter else html.tag("p", method.reading),
             *(_table(table) for table in tables if table.chapter == chapter),
             *_figures([figure for figure in figures if figure.chapter == chapter]),
             None if figures else html.tag("p", "The run ended before there was anything to draw."),
             *(_table(table) for table in details if table.chapter == chapter),
         )
-        made.append((anchor, heading, section))
+        made.append(section)
     return made
 
 

@@ -86,6 +86,7 @@ def conditions_section(subjects: Sequence[Subject]) -> Markup:
             )
             for subject in subjects
         ),
+        link="Conditions",
     )
 
 

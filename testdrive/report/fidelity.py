@@ -68,6 +68,7 @@ def fidelity_section(subjects: Sequence[Subject], rows: Sequence[Row], views: Vi
             [_accounting(subject) for subject, _ in replays if subject.accounting],
             caption="What became of every I/O of the source: I/Os and bytes",
         ),
+        link="Fidelity",
     )
 
 

@@ -17,6 +17,13 @@ class Markup(str):
     __slots__ = ()
 
 
+class Section(Markup):
+    """A section of a page, of which the page's list of contents knows where it is and what it is called."""
+
+    identity: str
+    link: str
+
+
 Node = str | Markup | None
 #: A value of more characters would be a column of its own height beside short ones.
 LONG_FACT = 120
@@ -120,6 +127,10 @@ def details(summary: Node, *children: Node, open_: bool = False) -> Markup:
     return tag("details", tag("summary", summary), *children, open_=open_)
 
 
-def section(identity: str, title: str, *children: Node) -> Markup:
-    """Return a section with its heading, reachable as `#identity`."""
-    return tag("section", tag("h2", title), *children, id=identity)
+def section(identity: str, title: str, *children: Node, link: str | None = None) -> Section:
+    """Return a section with its heading, reachable as `#identity`; a page's list of contents calls it `link`,
+    or by its heading.
+    """
+    made = Section(tag("section", tag("h2", title), *children, id=identity))
+    made.identity, made.link = identity, link or title
+    return made

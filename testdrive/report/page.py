@@ -11,7 +11,7 @@ from string import Template
 
 from testdrive import __version__
 from testdrive.report import html
-from testdrive.report.html import Markup
+from testdrive.report.html import Markup, Section
 from testdrive.report.pack import compressed
 
 # The order matters only in that main.js starts the page.
@@ -65,8 +65,11 @@ def write_page(path: Path, title: str, body: Markup, data: str) -> Path:
     return path
 
 
-def frame(title: str, lead: Markup, *sections: Markup | None, links: list[tuple[str, str]]) -> Markup:
-    """Return a page's body: heading, lead, links to its sections, the sections, and the footer."""
+def frame(title: str, lead: Markup, *parts: Markup | None) -> Markup:
+    """Return a page's body: heading, lead, links to those of its parts that are sections, the parts, and the
+    footer.
+    """
+    sections = [part for part in parts if isinstance(part, Section)]
     return html.join(
         html.tag(
             "header",
@@ -74,14 +77,14 @@ def frame(title: str, lead: Markup, *sections: Markup | None, links: list[tuple[
             html.tag("p", lead, class_="lead"),
             html.tag(
                 "nav",
-                *(html.tag("a", words, href=f"#{anchor}") for anchor, words in links),
+                *(html.tag("a", one.link, href=f"#{one.identity}") for one in sections),
                 aria_label="Sections",
             ),
         ),
         html.tag(
             "main",
             html.tag("noscript", html.tag("p", _NO_SCRIPT, class_="failure")),
-            *sections,
+            *parts,
         ),
         html.tag("p", "Drawing the plots …", id="status", class_="note", role="status"),
         html.tag("footer", html.tag("p", f"Made by testdrive {__version__}. {_FOOTER}")),

@@ -63,6 +63,7 @@ def latency_section(views: Views, *after: Markup | None) -> Markup:
         html.tag("div", choice("density", "Density of", options), class_="choices"),
         *(_latency_plot(view, views) for view in shown),
         *after,
+        link="Latency",
     )
 
 
@@ -77,7 +78,9 @@ def offsets_section(views: Views) -> Markup:
     """Return addresses against time, original and replayed, coloured by opcode."""
     shown = [view for view in views.views if view.offsets]
     if not shown:
-        return html.section("offsets", "Addresses against time", html.tag("p", "No offsets were recorded."))
+        return html.section(
+            "offsets", "Addresses against time", html.tag("p", "No offsets were recorded."), link="Addresses"
+        )
     opcodes = {name for view in shown for name in view.offsets}
     named = (("read", "reads"), ("write", "writes"), ("trim", "trims"), ("write_zeroes", "write zeroes"))
     options = ["all", *(words for name, words in named if name in opcodes)]
@@ -98,6 +101,7 @@ def offsets_section(views: Views) -> Markup:
             )
             for view in shown
         ),
+        link="Addresses",
     )
 
 
@@ -125,6 +129,7 @@ def percentiles_section(views: Views) -> Markup:
             ),
             class_="pair",
         ),
+        link="Percentiles",
     )
 
 
@@ -156,6 +161,7 @@ def power_section(views: Views) -> Markup | None:
             )
             for subject, lines in views.powers
         ),
+        link="Power",
     )
 
 

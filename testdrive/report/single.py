@@ -63,16 +63,6 @@ def write_report(recording_dir: Path | str) -> Path:
 
 def _body(one: Subject, figures: Row, views: Views) -> Markup:
     fidelity = fidelity_section([one], [figures], views)
-    links = [
-        ("decision", "Figures"),
-        ("workload", "Workload"),
-        ("latency", "Latency"),
-        ("percentiles", "Percentiles"),
-        ("offsets", "Addresses"),
-        *([("power", "Power")] if views.powers else []),
-        *([("fidelity", "Fidelity")] if fidelity else []),
-        ("conditions", "Conditions"),
-    ]
     return frame(
         f"Report: {one.name}",
         _lead(one, figures),
@@ -88,7 +78,6 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
         telemetry_section([one]),
         fidelity,
         conditions_section([one]),
-        links=links,
     )
 
 

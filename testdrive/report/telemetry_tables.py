@@ -41,7 +41,7 @@ def telemetry_section(subjects: Sequence[Subject]) -> Markup | None:
         caption="Temperature",
     )
     logs = [_log(one) for one in subjects if dig(one.summary, "telemetry.smart_before")]
-    return html.section("telemetry", "Temperature and SMART log", temperatures, *logs)
+    return html.section("telemetry", "Temperature and SMART log", temperatures, *logs, link="Temperature")
 
 
 def _temperature(one: Subject) -> list[Node]:

@@ -41,6 +41,7 @@ def workload_section(subject: Subject) -> Markup:
         ),
         html.facts(_characteristics(found)),
         _sizes(found),
+        link="Workload",
     )
 
 

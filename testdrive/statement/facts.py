@@ -37,6 +37,7 @@ def needs_section(subjects: Sequence[Subject], capacities_bytes: Sequence[int]) 
             _endurance_table(subjects, capacities_bytes),
             class_="pair",
         ),
+        link="Needs",
     )
 
 

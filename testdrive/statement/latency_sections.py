@@ -24,7 +24,7 @@ def latency_section(views: Views) -> Markup:
         views, "statement-latency", "Latency against time", lambda view: view.latencies, code, "density"
     )
     if not present:
-        return html.section("latency", "How the drive took it", *against_time)
+        return html.section("latency", "How the drive took it", *against_time, link="Latency")
     apart = any(told(subject.summary) for subject in subjects)
     options = ["reads and writes", *(said for name, said in MANY.items() if apart and name in present)]
     axis = choice("opcodeaxis", "Vertical axis", ["nines", "0 to 100 %"])
@@ -54,6 +54,7 @@ def latency_section(views: Views) -> Markup:
             ),
         ),
         latency_table(subjects),
+        link="Latency",
     )
 
 

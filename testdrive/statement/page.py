@@ -97,19 +97,6 @@ def draw_statement(
 
 def _body(subjects: Sequence[Subject], views: Views, capacities_bytes: Sequence[int]) -> Markup:
     several = len(subjects) > 1
-    trims = sections.trims_section(views)
-    links = [
-        ("needs", "Needs"),
-        *([("contrast", "Side by side")] if several else []),
-        ("operations", "Operations"),
-        ("rates", "Rates"),
-        ("sizes", "Sizes"),
-        ("places", "Places"),
-        ("arrivals", "Arrivals"),
-        ("latency", "Latency"),
-        *([("trims", "Trims")] if trims else []),
-        ("conditions", "Conditions"),
-    ]
     return frame(
         f"Workload: {' beside '.join(one.name for one in subjects)}",
         html.join(*(_lead(one, several) for one in subjects)),
@@ -125,9 +112,8 @@ def _body(subjects: Sequence[Subject], views: Views, capacities_bytes: Sequence[
         sections.arrivals_section(views),
         *(_facts(one, several) for one in subjects),
         latency_section(views),
-        trims,
+        sections.trims_section(views),
         conditions_section(subjects),
-        links=links,
     )
 
 

@@ -20,6 +20,7 @@ def places_section(views: Views) -> Markup:
         "Where it reads, writes and trims",
         *_against_time(views),
         html.tag("div", _hot(views), _growth(views), class_="pair"),
+        link="Places",
     )
 
 

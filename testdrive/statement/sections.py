@@ -16,7 +16,7 @@ def rates_section(views: Views) -> Markup:
     code, there = code_at("workload.rates_code"), lambda view: view.rates
     rates = each(views, "rates", "Rates over time", there, code)
     if not any_there(views, there):
-        return html.section("rates", "Rates and mix over time", *rates)
+        return html.section("rates", "Rates and mix over time", *rates, link="Rates")
     apart, mixed = any_there(views, lambda view: view.mix), code_at("io_counts.by_opcode_code")
     windows = words.listed(sorted({units.duration(view.time.width_ns) for view in views.views}))
     seconds = any(view.rates is not None and view.rates.busiest_ios is not None for view in views.views)
@@ -41,6 +41,7 @@ def rates_section(views: Views) -> Markup:
         if apart
         else None,
         *each(views, "mix", "Mix over time", lambda view: view.mix, mixed),
+        link="Rates",
     )
 
 
@@ -49,7 +50,7 @@ def sizes_section(views: Views) -> Markup:
     code, there = code_at("workload.sizes_code"), lambda view: view.sizes
     bars = overlay(views, "sizes", "Sizes of I/Os", there, code, "sizes")
     if not any_there(views, there):
-        return html.section("sizes", "Sizes and alignment", bars)
+        return html.section("sizes", "Sizes and alignment", bars, link="Sizes")
     return html.section(
         "sizes",
         "Sizes and alignment",
@@ -62,6 +63,7 @@ def sizes_section(views: Views) -> Markup:
         ),
         bars,
         sizes_tables([view.subject for view in views.views]),
+        link="Sizes",
     )
 
 
@@ -98,6 +100,7 @@ def arrivals_section(views: Views) -> Markup:
         "Arrivals and I/Os in flight",
         html.tag("div", axis, class_="choices") if any_there(views, lambda view: view.arrivals) else None,
         html.tag("div", intervals, depth, class_="pair"),
+        link="Arrivals",
     )
 
 
@@ -116,4 +119,5 @@ def trims_section(views: Views) -> Markup | None:
         ),
         *each(views, "trim-streams", "Trims by stream", lambda view: view.trims, code),
         trim_table([view.subject for view in views.views]),
+        link="Trims",
     )

@@ -13,6 +13,7 @@ import pytest
 
 from testdrive.report import html, palette, units, words
 from testdrive.report.pack import pack
+from testdrive.report.page import frame
 from testdrive.report.subject import names
 
 HOSTILE = "<script>alert(1)</script>\"'&$x^2$"
@@ -50,6 +51,20 @@ def test_text_is_escaped_in_elements_and_attributes_and_markup_is_not_escaped_tw
 def test_tables_escape_their_cells_and_caption():
     made = html.table([HOSTILE], [[HOSTILE, HOSTILE]], caption=HOSTILE)
     assert "<script>" not in made
+
+
+def test_a_page_lists_its_sections_in_their_order_and_nothing_else():
+    parts = [
+        html.section("table", "Drives side by side", link="Table"),
+        html.tag("p", html.section("inner", "Within another part")),
+        None,
+        html.section("power", "Power <W>", "by a meter"),
+    ]
+    made = frame("t", html.escape("l"), *parts)
+    nav = made.partition("</nav>")[0].partition("<nav")[2]
+    assert nav.endswith('<a href="#table">Table</a><a href="#power">Power &lt;W&gt;</a>')
+    assert nav.count("<a") == 2
+    assert made.index('<section id="table">') < made.index('<section id="power">')
 
 
 def test_attributes_can_be_left_out_or_bare():
