@@ -42,8 +42,9 @@ class Guest:
 
     ``disks`` are raw images by name with their size, for QEMU's ``-device`` arguments in ``devices`` to name;
     ``programs`` are taken from this machine with their libraries, or from the packages in ``packages``, which
-    are downloaded and not installed. ``iommu`` is Intel's, so that VFIO can be used. ``traces`` are events of
-    QEMU's own, which it writes into ``qemu.log`` of the job's folder.
+    are downloaded and not installed. ``python`` are modules that scripts of the guest's ``python3`` import:
+    this interpreter's own, with what they need. ``iommu`` is Intel's, so that VFIO can be used. ``traces``
+    are events of QEMU's own, which it writes into ``qemu.log`` of the job's folder.
     """
 
     disks: Mapping[str, str] = field(default_factory=dict)
@@ -51,12 +52,15 @@ class Guest:
     modules: Sequence[str] = ()
     programs: Sequence[str] = ()
     packages: Sequence[str] = ()
+    python: Sequence[str] = ()
     cpus: int = 2
     memory_mib: int = 768
     limit_s: float = 300.0
     kernel_arguments: str = ""
     iommu: bool = False
     traces: Sequence[str] = ()
+    #: Whether the disks' images are left in the job's folder, as ``NAME.img``, to be looked at afterwards.
+    keeps_images: bool = False
     #: Whether its figures are worth less with another guest beside it.
     alone: bool = False
     #: Of a disk by name: what fails of it, as QEMU's blkdebug has it in its configuration files.
@@ -136,7 +140,7 @@ def _command(
     for event in guest.traces:
         command += ["-trace", event]
     for name, size in guest.disks.items():
-        image = folder / f"{name}.img"
+        image = (job if guest.keeps_images else folder) / f"{name}.img"
         with image.open("wb") as made:
             made.truncate(_bytes(size))
         file = str(image)

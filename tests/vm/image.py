@@ -154,8 +154,9 @@ def write_initramfs(
     busybox: Path,
     modules: Sequence[str],
     programs: Mapping[str, Path],
+    files: Mapping[str, Path],
 ) -> None:
-    """Write the guest's file system: busybox, the modules in their order, programs with libraries."""
+    """Write the guest's file system: busybox, modules in their order, programs, files, libraries."""
     order: list[Path] = []
     for module in (*COMMON_MODULES, *modules):
         order += [file for file in _module_files(kernel, module) if file not in order]
@@ -167,7 +168,10 @@ def write_initramfs(
             archive.add(f"modules/{_module_name(file)}", _module_content(file))
         for name, program in programs.items():
             archive.add_file(f"usr/bin/{name}", program)
-        for library in _libraries(programs.values()):
+        for name, file in files.items():
+            archive.add_file(name, file)
+        loaded = [file for file in files.values() if file.suffix != ".py"]
+        for library in _libraries([*programs.values(), *loaded]):
             # Where the program's own header looks for it.
             archive.add_file(os.fspath(library).lstrip("/"), library)
 

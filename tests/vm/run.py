@@ -26,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import image  # noqa: E402 - found beside this file
+import python_files  # noqa: E402
 from guest import QEMU, Guest, GuestError, Result, run  # noqa: E402
 
 CASES = HERE / "cases"
@@ -174,7 +175,10 @@ def _in_a_guest(case: Case, bench: Bench) -> Done:
     result: Result | Exception
     try:
         programs = _programs(case, bench)
-        image.write_initramfs(initramfs, bench.kernel, bench.busybox, case.guest.modules, programs)
+        with tempfile.TemporaryDirectory(prefix="testdrive-vm-python-") as compiled:
+            files = python_files.files_for(case.guest.python, Path(compiled)) if case.guest.python else {}
+            modules = case.guest.modules
+            image.write_initramfs(initramfs, bench.kernel, bench.busybox, modules, programs, files)
         result = run(case.guest, bench.kernel.program, initramfs, folder, case.script)
     except (GuestError, image.ImageError) as error:
         result = error

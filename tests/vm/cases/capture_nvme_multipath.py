@@ -34,14 +34,15 @@ for policy in /sys/class/nvme-subsystem/*/iopolicy; do echo round-robin >$policy
 served() { for path in /sys/block/nvme*c*n1; do awk '{print $1 + $5}' $path/stat; done; }
 served >/tmp/before
 
-testdrive-engine capture $shared $other -o /job/all.rec >/job/all.json &
+testdrive-engine capture $shared $other -o /tmp/all.rec >/tmp/all.json &
 capture=$!
-wait_until tells /job/all.json started
+wait_until tells /tmp/all.json started
 dd if=/dev/zero of=/dev/$shared bs=8k count=101 oflag=direct
 dd if=/dev/zero of=/dev/$other bs=4k count=53 oflag=direct
 dd if=/dev/$shared of=/dev/null bs=4k count=103 iflag=direct
 kill -INT $capture
 wait $capture
+cp -r /tmp/all.rec /tmp/all.json /job
 served >/tmp/after
 paste /tmp/before /tmp/after
 [ "$(paste /tmp/before /tmp/after | awk '$2 > $1 + 50' | wc -l)" -eq 2 ]

@@ -32,12 +32,13 @@ capture() {
     name=$1; worked=$2; shift
     # At the first open the kernel looks for partitions.
     dd if=$worked of=/dev/null bs=4k count=1
-    testdrive-engine capture "$@" -o /job/$name.rec >/job/$name.json &
+    testdrive-engine capture "$@" -o /tmp/$name.rec >/tmp/$name.json &
     capture=$!
-    wait_until tells /job/$name.json started
+    wait_until tells /tmp/$name.json started
     work $worked
     kill -INT $capture
     wait $capture
+    cp -r /tmp/$name.rec /tmp/$name.json /job
 }
 
 printf 'label: dos\\nstart=2048,size=100000\\nstart=104448,size=100000\\n' | sfdisk -q /dev/nvme0n1

@@ -11,7 +11,7 @@ from typing import Any
 
 from guest import nvme
 
-GUEST = nvme("16M")
+GUEST = nvme("8M")
 
 SCRIPT = """
 set -eu
@@ -36,12 +36,12 @@ write='{"kind": "prepare", "method": "sequential"}'
 run to4k '' '{"kind": "prepare", "method": "format", "logical_block_bytes": 4096}, '"$write"',
   {"kind": "synthetic", "read_share": 0.5, "block_bytes": 4096, "ios": 200}'
 [ $(size) -eq 4096 ]
-[ $(blockdev --getsize64 /dev/nvme0n1) -eq 16777216 ]
-[ $(content 0 16) -gt 16500000 ]
+[ $(blockdev --getsize64 /dev/nvme0n1) -eq 8388608 ]
+[ $(content 0 8) -gt 8250000 ]
 
 run purge '' '{"kind": "prepare", "method": "purge", "how": "format"}'
 [ $(size) -eq 4096 ]
-[ $(content 0 16) -eq 0 ]
+[ $(content 0 8) -eq 0 ]
 
 # Blocks of 512 bytes are no I/O on this drive as it is, but are on what the format makes of it.
 status=0; run refused '' '{"kind": "synthetic", "block_bytes": 512, "ios": 10}' || status=$?
@@ -51,26 +51,26 @@ run to512 '' '{"kind": "prepare", "method": "format", "logical_block_bytes": 512
 [ $(size) -eq 512 ]
 [ $(content 0 1) -gt 10000 ]
 run trim '' '{"kind": "prepare", "method": "purge"}'
-[ $(content 0 16) -eq 0 ]
+[ $(content 0 8) -eq 0 ]
 
 # Trims of every second 64 KiB, of which those that go together share commands.
 run filled '' "$write"
 uri=/dev/ng0n1?trim_ranges=256
-run burst '' '{"kind": "synthetic", "pattern": "random_once", "read_share": 0, "trim_share": 1, "ios": 128,
+run burst '' '{"kind": "synthetic", "pattern": "random_once", "read_share": 0, "trim_share": 1, "ios": 64,
   "block_bytes": 65536, "alignment_bytes": 131072, "depth": 300}'
 uri=/dev/ng0n1
-[ $(content 0 16) -gt 8250000 ]
-[ $(content 0 16) -lt 8400000 ]
+[ $(content 0 8) -gt 4125000 ]
+[ $(content 0 8) -lt 4200000 ]
 
 run uncached ', "volatile_write_cache": false' "$write"
-[ $(content 0 16) -gt 16500000 ]
+[ $(content 0 8) -gt 8250000 ]
 run cached '' '{"kind": "synthetic", "ios": 10}'
 
 status=0; run sanitize '' '{"kind": "prepare", "method": "purge", "how": "sanitize"}' || status=$?
 [ $status -eq 2 ]
 status=0; run nosuch '' '{"kind": "prepare", "method": "format", "logical_block_bytes": 8192}' || status=$?
 [ $status -eq 2 ]
-[ $(content 0 16) -gt 16500000 ]
+[ $(content 0 8) -gt 8250000 ]
 """
 
 
@@ -86,17 +86,17 @@ def check(job: Path) -> None:
     assert manifest["drive"]["path"] == "nvme_passthrough"
     assert manifest["drive"]["logical_block_bytes"] == 4096
     assert manifest["phases"][0]["accounting"]["format"]["logical_block_bytes"] == 4096
-    assert manifest["phases"][1]["accounting"]["issued"]["write"]["bytes"] == 16 << 20
+    assert manifest["phases"][1]["accounting"]["issued"]["write"]["bytes"] == 8 << 20
     assert manifest["counts"]["errors"] == 0
     nvme_account = manifest["nvme"]
     assert nvme_account["controller"]["serial"] == "VM0"
     before, after = nvme_account["before"]["smart"], nvme_account["after"]["smart"]
-    assert after["host_writes"] - before["host_writes"] >= 128, (before, after)
+    assert after["host_writes"] - before["host_writes"] >= 64, (before, after)
     assert _manifest(job, "purge")["phases"][0]["accounting"]["purge"] == "format"
     assert _manifest(job, "trim")["phases"][0]["accounting"]["purge"] == "trim"
     burst = _manifest(job, "burst")
     assert (burst["drive"]["settings"]["trim_ranges"], burst["counts"]["errors"]) == (256, 0)
-    assert burst["counts"]["by_opcode"]["trim"]["ios"] == 128
+    assert burst["counts"]["by_opcode"]["trim"]["ios"] == 64
     assert _manifest(job, "uncached")["nvme"]["before"]["volatile_write_cache"] is False
     assert _manifest(job, "cached")["nvme"]["before"]["volatile_write_cache"] is True
     assert "no sanitize command" in (job / "sanitize.json").read_text()

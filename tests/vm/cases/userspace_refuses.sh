@@ -1,9 +1,9 @@
 # A controller is not taken from the kernel while anything of it is in use, and nothing is changed by a refusal; also of runs that only read.
-#guest {"disks": {"one": "32M", "two": "32M", "shared": "32M"}, "programs": ["dd", "mkswap", "swapon", "swapoff", "losetup"],
+#guest {"disks": {"one": "32M", "two": "32M", "shared": "32M"}, "programs": ["dd", "mkswap", "swapon", "swapoff", "losetup", "dmsetup"],
 #guest  "devices": ["nvme,serial=VM0,id=both", "nvme-ns,drive=one,bus=both,nsid=1", "nvme-ns,drive=two,bus=both,nsid=2",
 #guest   "nvme-subsys,id=subsystem,nqn=testdrive", "nvme,id=left,serial=VM1,subsys=subsystem",
 #guest   "nvme,id=right,serial=VM1,subsys=subsystem", "nvme-ns,drive=shared,nsid=1,shared=on,bus=left"],
-#guest  "modules": ["vfio-pci", "vfio_iommu_type1", "loop"], "iommu": true}
+#guest  "modules": ["vfio-pci", "vfio_iommu_type1", "loop", "ext4", "dm-mod"], "iommu": true}
 set -eu
 
 address=$(address_of VM0)
@@ -30,7 +30,15 @@ run "pci:$address?namespace=1&noiommu=yes" 1 null; refused 2 'leave noiommu=yes 
 run "pci:0000:ff:1f.7" 1 null; [ $status -eq 2 ]
 run "pci:0000:00:00.0" 1 null; refused 2 'is no NVMe controller'
 
-# In use: the other namespace is swap, and a loop device stands on it; and somebody merely has it open.
+# In use: the other namespace is mounted, or swap, or a mapped or loop device stands on it; and somebody merely has it open.
+mke2fs -F /dev/${name}n2 >/dev/null
+mkdir -p /mnt
+mount -t ext4 -o ro /dev/${name}n2 /mnt
+run "pci:$address?namespace=1" 1 null; refused 3 'mounted at /mnt'
+umount /mnt
+echo "0 2048 linear /dev/${name}n2 0" | dmsetup create held
+run "pci:$address?namespace=1" 1 null; refused 3 'held by dm-0'
+dmsetup remove held
 /usr/bin/mkswap /dev/${name}n2 >/dev/null
 /usr/bin/swapon /dev/${name}n2
 run "pci:$address?namespace=1" 1 null; refused 3 'in use as swap'
