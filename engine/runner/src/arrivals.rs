@@ -1,7 +1,7 @@
 //! When the I/Os of an open loop are to go: an absolute schedule, which no drive can slow down.
 
 use crate::error::RunError;
-use crate::feeder::Feeds;
+use crate::feed_queue::Feeds;
 use crate::job_generated::ArrivalsJob;
 use crate::source::Planned;
 use crate::stop::Stop;

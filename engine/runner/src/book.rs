@@ -3,7 +3,7 @@
 
 use crate::event::RoundPosition;
 use crate::job::{Job, Pace, PhaseJob};
-use crate::phase::PhaseOutcome;
+use crate::phase_outcome::PhaseOutcome;
 use crate::plan::{measured_counts, PhasePlan};
 use crate::resume::COMPLETE;
 use serde_json::{json, Map, Value};

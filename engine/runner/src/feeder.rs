@@ -1,82 +1,13 @@
 //! Decodes a recording ahead of the submitters, places its I/Os on the drive, and queues them; never on a submitting thread.
 
 use crate::accounting::{Accounting, Depth};
-use crate::error::RunError;
+use crate::feed_queue::{Fate, Feeds};
 use crate::gates::Gates;
-use crate::job::{Events, Pace, ReplayJob, TRANSFER_MAX_BYTES};
-use crate::source::{Peek, Planned, Source};
+use crate::job::{Events, Pace, ReplayJob};
+use crate::source::Planned;
 use crate::stop::Stop;
-use rtrb::{Consumer, Producer, RingBuffer};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
 use testdrive_core::{Command, IoRecord, LbaMap, Opcode, Placement};
 use testdrive_recording::{OrderBy, Recording, RecordingError};
-
-/// I/Os decoded ahead for each submitter: 4 MiB.
-const AHEAD: usize = 65_536;
-/// How long the feeder sleeps when every submitter has enough.
-const FULL_SLEEP: Duration = Duration::from_micros(200);
-
-/// The queue from the feeder to one submitter.
-pub struct Fed {
-    queue: Consumer<Planned>,
-    /// The feeder waits because some queue is full: then an empty one of several is not starved, its next I/O only comes later. A
-    /// queue that is alone has nothing to be held back by.
-    waiting: Option<Arc<AtomicBool>>,
-}
-
-/// The feeder's ends of the queues.
-pub struct Feeds {
-    queues: Vec<Producer<Planned>>,
-    waiting: Arc<AtomicBool>,
-}
-
-/// A queue for each of `submitters`.
-pub fn queues(submitters: usize) -> (Feeds, Vec<Fed>) {
-    let waiting = Arc::new(AtomicBool::new(false));
-    let (queues, feds) = (0..submitters)
-        .map(|_| {
-            let (producer, queue) = RingBuffer::new(AHEAD);
-            (producer, Fed { queue, waiting: (submitters > 1).then(|| Arc::clone(&waiting)) })
-        })
-        .unzip();
-    (Feeds { queues, waiting }, feds)
-}
-
-impl Fed {
-    /// Whether the submitter may start: enough is decoded, or all is.
-    pub fn is_primed(&self) -> bool {
-        self.queue.slots() >= AHEAD / 2 || self.queue.is_abandoned() || self.is_held_back()
-    }
-
-    fn is_held_back(&self) -> bool {
-        self.waiting.as_ref().is_some_and(|waiting| waiting.load(Ordering::Relaxed))
-    }
-}
-
-impl Source for Fed {
-    #[inline]
-    fn peek(&mut self) -> Peek {
-        if let Ok(planned) = self.queue.peek() {
-            return Peek::Ready(*planned);
-        }
-        if !self.queue.is_abandoned() {
-            return if self.is_held_back() { Peek::HeldBack } else { Peek::Starved };
-        }
-        // The feeder may have pushed its last between the two looks.
-        match self.queue.peek() {
-            Ok(planned) => Peek::Ready(*planned),
-            Err(_) => Peek::End,
-        }
-    }
-
-    #[inline]
-    fn take(&mut self) {
-        let _ = self.queue.pop();
-    }
-}
 
 /// A replay's source and how its I/Os are changed on their way.
 pub struct Feeder<'a> {
@@ -90,15 +21,6 @@ pub struct Feeder<'a> {
     pub unsupported: Vec<Opcode>,
     /// The longest transfer that the submitters have buffers for.
     pub transfer_max_bytes: u64,
-}
-
-/// Whether feeding goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    GoOn,
-    /// Nobody takes I/Os any more, but what the schedule still held is to be counted.
-    CountOnly,
-    End,
 }
 
 impl Feeder<'_> {
@@ -219,7 +141,7 @@ impl Feeder<'_> {
             part: 0,
             opens_gates: complete_ns.is_some(),
         };
-        let submitters = feeds.queues.len();
+        let submitters = feeds.count();
         let submitter = row.stream.rem_euclid(submitters as i32) as usize;
         let fate = feeds.push(submitter, planned, stop);
         if fate == Fate::CountOnly {
@@ -274,104 +196,4 @@ struct Feeding {
     gates: Gates,
     offset_ns: i64,
     sequence: u64,
-}
-
-impl Feeds {
-    /// How many submitters are fed.
-    pub fn count(&self) -> usize {
-        self.queues.len()
-    }
-
-    /// Hands over a time alone; false when nobody takes it any more.
-    pub fn push_time(&mut self, submitter: usize, time: Planned, stop: &Stop) -> bool {
-        self.push(submitter, time, stop) == Fate::GoOn
-    }
-
-    fn push(&mut self, submitter: usize, planned: Planned, stop: &Stop) -> Fate {
-        let queue = &mut self.queues[submitter];
-        while queue.is_full() {
-            self.waiting.store(true, Ordering::Relaxed);
-            if stop.requested() {
-                return Fate::End;
-            }
-            if queue.is_abandoned() {
-                return Fate::CountOnly;
-            }
-            thread::sleep(FULL_SLEEP);
-        }
-        self.waiting.store(false, Ordering::Relaxed);
-        if queue.is_abandoned() {
-            return Fate::CountOnly;
-        }
-        match queue.push(planned) {
-            Ok(()) => Fate::GoOn,
-            Err(_) => unreachable!("only the feeder pushes, and there was room"),
-        }
-    }
-}
-
-/// Refuses a source that cannot be replayed as the job asks.
-///
-/// # Errors
-/// A usage error that says what the source lacks.
-pub fn check_source(recording: &Recording, job: &ReplayJob) -> Result<(), RunError> {
-    if let Some(reason) = recording.not_every_row() {
-        return Err(RunError::usage(format!("it cannot be replayed: {reason}")));
-    }
-    let name = recording.directory().display();
-    let absent = |column: &str| recording.manifest.absent_columns.iter().any(|absent| absent == column);
-    for column in ["offset_bytes", "length_bytes", "opcode"] {
-        if absent(column) {
-            let message = format!(
-                "{name} does not tell {column}, so it cannot be replayed: import it with that column"
-            );
-            return Err(RunError::usage(message));
-        }
-    }
-    let counts = &recording.manifest.counts;
-    if counts.ios == 0 {
-        return Err(RunError::usage(format!("{name} holds no I/Os: there is nothing to replay")));
-    }
-    let kept = Opcode::ALL.into_iter().any(|opcode| counts.by_opcode.of(opcode).ios > 0 && job.keeps(opcode));
-    if !kept {
-        return Err(RunError::usage(format!(
-            "'only' and 'without' leave no I/O of {name}: it has {}",
-            names(recording)
-        )));
-    }
-    if job.pace == Pace::Depth && counts.no_completion == counts.ios {
-        let message =
-            format!("{name} has no completions, which pace 'depth' needs: use pace 'timed' or 'asap'");
-        return Err(RunError::usage(message));
-    }
-    let transfer_max_bytes =
-        [Opcode::Read, Opcode::Write].map(|opcode| counts.by_opcode.of(opcode).length_max_bytes);
-    if transfer_max_bytes.into_iter().any(|bytes| bytes > TRANSFER_MAX_BYTES) {
-        let message = format!("{name} has a transfer of more than 256 MiB, which no drive takes: is the unit of its lengths right?");
-        return Err(RunError::usage(message));
-    }
-    Ok(())
-}
-
-fn names(recording: &Recording) -> String {
-    let counts = recording.manifest.counts.by_opcode;
-    let seen = Opcode::ALL.into_iter().filter(|opcode| counts.of(*opcode).ios > 0);
-    seen.map(Opcode::name).collect::<Vec<_>>().join(", ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_one_of_several_submitters_can_be_held_back() {
-        let (feeds, mut alone) = queues(1);
-        feeds.waiting.store(true, Ordering::Relaxed);
-        // Virtual time would go on for a submitter that is held back, while the feeder only has not come round yet.
-        assert_eq!(alone[0].peek(), Peek::Starved);
-        let (feeds, mut several) = queues(2);
-        assert_eq!(several[0].peek(), Peek::Starved);
-        feeds.waiting.store(true, Ordering::Relaxed);
-        assert_eq!(several[0].peek(), Peek::HeldBack);
-    }
 }

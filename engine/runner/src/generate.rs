@@ -3,13 +3,15 @@
 use crate::arrivals::ArrivalFeeder;
 use crate::error::RunError;
 use crate::event::Event;
-use crate::feeder::{queues, Feeds};
+use crate::feed_queue::{queues, Feeds};
 use crate::generated::Generated;
 use crate::job_generated::ArrivalsJob;
 use crate::orders::GaveUp;
-use crate::phase::{run_submitters, Feed, Feeding, PhaseContext, PhaseOutcome, RowProducers};
+use crate::phase::PhaseContext;
+use crate::phase_outcome::PhaseOutcome;
 use crate::plan::PhasePlan;
 use crate::rounds::Rounds;
+use crate::submitters::{run_submitters, Feed, Feeding, RowProducers};
 use crate::warnings;
 use crate::workload::Workload;
 use serde_json::{json, Map};

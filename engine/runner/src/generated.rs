@@ -1,6 +1,6 @@
 //! What a submitter of a generated phase takes its I/Os from: one generator, or all of them where there is one submitter only.
 
-use crate::feeder::Fed;
+use crate::feed_queue::Fed;
 use crate::job_generated::ArrivalsJob;
 use crate::source::{Peek, Planned, Source};
 use crate::synthetic::Synthetic;

@@ -3,11 +3,11 @@
 use crate::administer::Administration;
 use crate::arrivals::ArrivalFeeder;
 use crate::error::RunError;
-use crate::feeder::check_source;
 use crate::job::{Job, PhaseJob, Step};
 use crate::job_generated::ArrivalsJob;
 use crate::placement::check_cpus;
 use crate::plan::lba_map;
+use crate::replay_check::check_source;
 use crate::workload::Workload;
 use testdrive_core::{Command, IoRecord, LbaMode, Opcode, Placement};
 use testdrive_drives::{Access, Consent, FeaturesSet, Target};

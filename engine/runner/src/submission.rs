@@ -1,7 +1,7 @@
 //! One submitter: it opens its queue on its own thread, waits for the others at the start line, and runs the pacing loop.
 
 use crate::error::RunError;
-use crate::feeder::Fed;
+use crate::feed_queue::Fed;
 use crate::generated::Generated;
 use crate::orders::{Orders, Pacing, Report};
 use crate::phase::PhaseContext;

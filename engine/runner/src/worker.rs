@@ -1,7 +1,11 @@
 //! The submitting loop: what is due goes to the drive, what completes goes to the recorder, and nothing else happens here.
 
+mod schedule;
+mod silence;
+
+use self::schedule::Due;
 use crate::completed::Completed;
-use crate::orders::{GaveUp, Orders, Pacing, Report, Shared};
+use crate::orders::{Orders, Pacing, Report, Shared};
 use crate::recorder::RowQueue;
 use crate::rounds::{RoundTally, Rounds};
 use crate::slot::{count_failure, is_gone, Slot};
@@ -9,7 +13,7 @@ use crate::source::{Peek, Planned, Source};
 use crate::throttle::Throttle;
 use std::io;
 use std::sync::atomic::Ordering;
-use testdrive_core::{Completion, Histogram, NO_COMPLETION};
+use testdrive_core::{Completion, Histogram};
 use testdrive_drives::{Drive, SubmitError, Wait};
 use testdrive_recording::Status;
 
@@ -180,27 +184,6 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
     }
 
     #[inline]
-    fn due_ns(&mut self, planned: &Planned, now_ns: i64) -> Due {
-        match self.orders.pacing {
-            Pacing::Timed => Due::At(self.orders.start_ns.saturating_add(planned.due_ns)),
-            Pacing::Closed(depth) if self.in_flight() >= depth => Due::AfterCompletion,
-            Pacing::Closed(_) => match &self.throttle {
-                None => Due::Now,
-                Some(throttle) => {
-                    let start_ns = self.orders.start_ns;
-                    Due::At(start_ns + throttle.allowed_ns(now_ns - start_ns))
-                }
-            },
-            Pacing::Gated if planned.gate == 0 => Due::At(self.orders.start_ns + planned.due_ns),
-            Pacing::Gated if self.completed.count() < planned.gate => Due::AfterCompletion,
-            Pacing::Gated => match self.completed.time_ns(planned.gate) {
-                Some(opened_ns) => Due::At(opened_ns + planned.due_ns),
-                None => Due::Now,
-            },
-        }
-    }
-
-    #[inline]
     fn took(&mut self, slot: u32, now_ns: i64, intended_ns: i64, planned: Planned) {
         if let Some(throttle) = &mut self.throttle {
             throttle.took(now_ns - self.orders.start_ns, planned.command.length_bytes);
@@ -214,43 +197,6 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             let later = self.shared.sequence_max.fetch_max(planned.sequence + 1, Ordering::Relaxed);
             self.report.order_inversions += u64::from(later > planned.sequence);
         }
-    }
-
-    /// The time is over: counts what was due before, but did not go.
-    fn count_overdue(&mut self, now_ns: i64) {
-        if !self.orders.counts_overdue || self.orders.pacing != Pacing::Timed {
-            return;
-        }
-        let end_ns = self.orders.end_ns.map_or(now_ns, |end_ns| end_ns.min(now_ns));
-        while !self.shared.stop.requested() {
-            match self.source.peek() {
-                Peek::Ready(planned) if self.orders.start_ns.saturating_add(planned.due_ns) < end_ns => {
-                    self.source.take();
-                    self.report.overdue += 1;
-                }
-                // What waits for a completion had no time yet.
-                Peek::HeldBack if self.orders.tells_completions => break,
-                Peek::Starved | Peek::HeldBack => std::thread::yield_now(),
-                Peek::Ready(_) | Peek::End => break,
-            }
-        }
-    }
-
-    /// An open loop is later than it may be.
-    fn give_up(&mut self, stream: i32, now_ns: i64, lag_ns: i64) {
-        let max_lag_ns = self.orders.max_lag.of(stream);
-        let at_ns = now_ns - self.orders.start_ns;
-        let (lag_s, at_s) = (lag_ns as f64 / 1e9, at_ns as f64 / 1e9);
-        let names = self.shared.stream_names.lock().expect("no holder of this lock panics");
-        let name = usize::try_from(stream).ok().and_then(|stream| names.get(stream));
-        let whose = name.map(|name| format!(" of the stream '{name}'")).unwrap_or_default();
-        let message = format!(
-            "the drive cannot keep up: an I/O{whose} is {lag_s:.3} s behind its time, {at_s:.3} s into the phase, \
-             and max_lag_ns is {max_lag_ns}"
-        );
-        drop(names);
-        self.report.gave_up = Some(GaveUp { stream, at_ns, lag_ns, max_lag_ns });
-        self.shared.stop.request(Status::Failed, message);
     }
 
     /// Hands the batch to the drive. The time is taken once, just before: it is the submission time of all of them.
@@ -358,7 +304,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         self.shared.now_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Looks now and then for I/Os that the drive does not answer.
+    /// Looks around now and then.
     fn watch(&mut self) {
         let now_ns = self.drive.now_ns();
         if now_ns - self.watched_ns < WATCH_NS {
@@ -366,80 +312,6 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         }
         self.watched_ns = now_ns;
         self.shared.now_ns.store(now_ns, Ordering::Relaxed);
-        if !self.is_silent(now_ns) {
-            return;
-        }
-        // The loop itself may have been held up, by the recorder or by the host: what completed meanwhile is taken first.
-        if self.drive.poll(Wait::No, &mut self.completions).is_ok() {
-            self.record_completions();
-        }
-        if self.is_silent(now_ns) && self.rescue(now_ns) {
-            return;
-        }
-        if let Some(oldest_ns) = self.oldest_ns().filter(|_| self.is_silent(now_ns)) {
-            let waited_s = (now_ns - oldest_ns) as f64 / 1e9;
-            let message = format!("the drive has not answered an I/O for {waited_s:.1} s");
-            self.shared.stop.request(Status::Failed, message);
-        }
+        self.end_if_silent(now_ns);
     }
-
-    /// Has the drive give up what it does not answer, where its path can; what comes of that is recorded.
-    fn rescue(&mut self, now_ns: i64) -> bool {
-        let is_overdue = |slot: &Slot| slot.busy && now_ns - slot.submit_ns >= self.orders.io_timeout_ns;
-        let overdue: Vec<u32> =
-            (0..).zip(&self.slots).filter(|(_, slot)| is_overdue(slot)).map(|(index, _)| index).collect();
-        let rescued = self.drive.rescue(&overdue, &mut self.completions);
-        self.record_completions();
-        rescued.unwrap_or_else(|error| {
-            self.shared.stop.request(Status::Failed, format!("the path to the drive failed: {error}"));
-            false
-        })
-    }
-
-    /// When the oldest outstanding I/O was submitted.
-    fn oldest_ns(&self) -> Option<i64> {
-        self.slots.iter().filter(|slot| slot.busy).map(|slot| slot.submit_ns).min()
-    }
-
-    fn is_silent(&self, now_ns: i64) -> bool {
-        self.oldest_ns().is_some_and(|oldest_ns| now_ns - oldest_ns > self.orders.io_timeout_ns)
-    }
-
-    /// After a stop: waits for what is in flight, as long as an I/O may take.
-    fn drain(&mut self) {
-        let since_ns = self.oldest_ns().unwrap_or(0).min(self.drive.now_ns());
-        let mut deadline_ns = since_ns.saturating_add(self.orders.io_timeout_ns);
-        while self.in_flight() > 0 {
-            // Polled at least once, also when the time is over: the loop may have been held up, not the drive.
-            let wait = Wait::Until(deadline_ns.min(self.drive.now_ns() + WATCH_NS));
-            if self.drive.poll(wait, &mut self.completions).is_err() {
-                return;
-            }
-            self.record_completions();
-            if self.drive.now_ns() >= deadline_ns {
-                if self.in_flight() == 0 || !self.rescue(self.drive.now_ns()) {
-                    return;
-                }
-                // What was submitted later has until its own time.
-                deadline_ns =
-                    self.oldest_ns().unwrap_or(deadline_ns).saturating_add(self.orders.io_timeout_ns);
-            }
-        }
-    }
-
-    /// Records what never completed, with the time that it was waited for.
-    fn abandon_outstanding(&mut self) {
-        for slot in self.slots.iter().filter(|slot| slot.busy) {
-            self.rows.push(&slot.row(NO_COMPLETION, libc::ETIMEDOUT, self.orders.phase));
-            self.shared.errors.fetch_add(1, Ordering::Relaxed);
-            self.report.unanswered += 1;
-        }
-    }
-}
-
-/// When an I/O may go.
-enum Due {
-    At(i64),
-    Now,
-    AfterCompletion,
 }
