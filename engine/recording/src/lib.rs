@@ -11,6 +11,7 @@ mod intervals;
 mod lock;
 mod long_run;
 mod manifest;
+mod manifest_file;
 mod merge;
 mod process;
 mod reader;
