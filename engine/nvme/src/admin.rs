@@ -36,10 +36,12 @@ pub fn identify(what: IdentifyWhat) -> NvmCommand {
 /// The logs that testdrive asks for (Base 5.16.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum LogPage {
+    /// Error Information: the last commands that failed.
     Errors = 0x01,
+    /// SMART / Health Information: temperature, spare, wear, what was read and written.
     Smart = 0x02,
+    /// Sanitize Status: how far the last sanitize is, and how it ended.
     Sanitize = 0x81,
 }
 

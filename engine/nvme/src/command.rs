@@ -8,30 +8,44 @@ pub const ALL_NAMESPACES: u32 = 0xffff_ffff;
 /// Opcodes of the NVM command set (NVM 3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum NvmOpcode {
+    /// Commits the data and metadata of the namespace to non-volatile media.
     Flush = 0x00,
+    /// Writes the data of the host to a range of logical blocks.
     Write = 0x01,
+    /// Reads a range of logical blocks to the host.
     Read = 0x02,
+    /// Sets a range of logical blocks to zero, without data from the host.
     WriteZeroes = 0x08,
+    /// Gives attributes to ranges of logical blocks: "deallocate", a trim, is the one that testdrive sets.
     DatasetManagement = 0x09,
 }
 
 /// Opcodes of the admin queue (Base 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum AdminOpcode {
+    /// Deletes an I/O submission queue, before the completion queue that it uses.
     DeleteSubmissionQueue = 0x00,
+    /// Creates an I/O submission queue, on a completion queue that there is.
     CreateSubmissionQueue = 0x01,
+    /// Returns a log page: errors, health, the progress of a sanitize.
     GetLogPage = 0x02,
+    /// Deletes an I/O completion queue that no submission queue uses any more.
     DeleteCompletionQueue = 0x04,
+    /// Creates an I/O completion queue.
     CreateCompletionQueue = 0x05,
+    /// Returns a data structure that describes the controller, a namespace, or which of them there are.
     Identify = 0x06,
+    /// Asks the controller to abort a command of a submission queue, which it may still complete.
     Abort = 0x08,
+    /// Sets a feature's value.
     SetFeatures = 0x09,
+    /// Returns a feature's value.
     GetFeatures = 0x0a,
+    /// Formats a namespace, or all: the LBA format, and whether user data are erased.
     FormatNvm = 0x80,
+    /// Starts a sanitize of the NVM subsystem, or leaves the failure of one.
     Sanitize = 0x84,
 }
 

@@ -5,10 +5,12 @@ use crate::command::{AdminOpcode, NvmCommand};
 /// A feature (Base 5.27.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Feature {
+    /// The power state that the controller is in.
     PowerManagement = 0x02,
+    /// Whether the volatile write cache is enabled.
     VolatileWriteCache = 0x06,
+    /// How many I/O submission and completion queues the controller allocates.
     NumberOfQueues = 0x07,
 }
 

@@ -12,13 +12,18 @@ pub struct Status(u16);
 
 /// The status code type: whose code it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum StatusKind {
+    /// 0h: of any command.
     Generic,
+    /// 1h: of this command or its command set, so that a code means something else for each opcode.
     CommandSpecific,
+    /// 2h: the medium failed, or the integrity of data could not be confirmed.
     MediaAndDataIntegrity,
+    /// 3h: the path between host and namespace, not the namespace itself.
     PathRelated,
+    /// 4h to 6h, with the type itself.
     Reserved(u8),
+    /// 7h: what the vendor says it is.
     VendorSpecific,
 }
 
