@@ -21,7 +21,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from testdrive.engine_process import BINARY_NAME, OnEvent, converse, crash, exception_of, find_engine
+from testdrive.engine_binary import BINARY_NAME, find_engine
+from testdrive.engine_process import OnEvent, converse, crash, exception_of
 from testdrive.errors import EngineError
 from testdrive.events import (
     CAPTURE_EVENTS,

@@ -1,10 +1,9 @@
-"""The engine's process: finding the binary, following its events, passing signals on, and judging its end."""
+"""The engine's process: starting it, following its events, passing signals on, and judging its end."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from testdrive.engine_binary import find_engine
 from testdrive.errors import (
     DriveFailure,
     EngineError,
@@ -26,9 +26,6 @@ from testdrive.errors import (
     UsageError,
 )
 from testdrive.events import RUN_EVENTS, Event, Failed, Finished, Stopping, parse
-
-BINARY_NAME = "testdrive-engine"
-ENVIRONMENT_VARIABLE = "TESTDRIVE_ENGINE"
 
 #: The engine ends at once at its second signal; a third finds it hanging and kills it. At a fourth it is left
 #: behind, since only the kernel can end it.
@@ -46,36 +43,6 @@ _EXCEPTIONS: dict[int, type[TestdriveError]] = {
 }
 
 OnEvent = Callable[[Event], None]
-
-
-def find_engine() -> Path:
-    """The engine's binary.
-
-    In this order: what ``TESTDRIVE_ENGINE`` says, beside the running Python (where an installation puts it),
-    the release build of the checkout that this package stands in, and ``PATH``.
-
-    Raises
-    ------
-    EngineError
-        It is in none of these places, or ``TESTDRIVE_ENGINE`` names something that cannot be run.
-    """
-    chosen = os.environ.get(ENVIRONMENT_VARIABLE)
-    if chosen:
-        if not _can_run(Path(chosen)):
-            raise EngineError(
-                f"{ENVIRONMENT_VARIABLE} is {chosen!r}, which is not a program; name the binary, or unset it"
-            )
-        return Path(chosen)
-    for candidate in _usual_places():
-        if _can_run(candidate):
-            return candidate
-    on_path = shutil.which(BINARY_NAME)
-    if on_path:
-        return Path(on_path)
-    raise EngineError(
-        f"the program {BINARY_NAME} was not found; in a checkout run `make install`,"
-        f" elsewhere name it in {ENVIRONMENT_VARIABLE}"
-    )
 
 
 def converse(
@@ -290,15 +257,3 @@ def crash(status: int, said: Iterable[str], output: str | None) -> EngineError:
 
 def _kept(output: str | None) -> str:
     return f"; what was recorded until then is kept in {output}" if output and Path(output).exists() else ""
-
-
-def _usual_places() -> Iterator[Path]:
-    yield Path(sys.executable).parent / BINARY_NAME
-    checkout = Path(__file__).resolve().parents[1]
-    if (checkout / "Cargo.toml").is_file():
-        target = os.environ.get("CARGO_TARGET_DIR") or "target"
-        yield checkout / target / "release" / BINARY_NAME
-
-
-def _can_run(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)

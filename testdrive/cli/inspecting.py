@@ -111,7 +111,7 @@ def _capacity(text: str, capacity_bytes: int) -> int:
 
 def _leave_summary(recording: Path, summary: dict[str, Any]) -> None:
     from testdrive.cli.output import note
-    from testdrive.manifest import write_json
+    from testdrive.durable_json import write_json
     from testdrive.metrics.summary import SUMMARY_NAME
 
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import testdrive
-from testdrive.manifest import write_json
+from testdrive.durable_json import write_json
 from testdrive.metrics.registry import all_metrics
 from testdrive.metrics.scans import Scan, scan_of
 from testdrive.metrics.validity import derived_warnings

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from builders import write_recording
 
-from testdrive.manifest import write_json
+from testdrive.durable_json import write_json
 from testdrive.metrics import SUMMARY_NAME, kept_summary, summarize, summary_of, write_summary
 from testdrive.recording import Recording
 
