@@ -6,10 +6,13 @@ import gzip
 import importlib.util
 import json
 import lzma
+import shutil
 import socket
 import struct
 import subprocess
 import sys
+import sysconfig
+import tarfile
 import threading
 import time
 from pathlib import Path
@@ -199,3 +202,47 @@ def test_a_module_that_came_packed_is_taken_as_it_was(runner: ModuleType, tmp_pa
     plain = tmp_path / "nvme.ko"
     plain.write_bytes(b"module")
     assert runner.image._module_content(plain) == b"module"
+
+
+def test_the_files_that_a_guests_python_gets_are_all_that_it_needs(
+    runner: ModuleType, tmp_path: Path
+) -> None:
+    name = "testdrive.power.nvme"
+    found = runner.python_files.files_for([name], tmp_path)
+    assert not any(file.startswith(("python/numpy", "python/pydantic")) for file in found)
+    root = tmp_path / "root"
+    for place, file in found.items():
+        copy = root / place
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(file, copy)
+    # Where the interpreter is linked to its library by a relative path, that is beside its own folder.
+    library = sysconfig.get_config_var("LIBDIR")
+    environment = {
+        "PYTHONHOME": str(root / "usr"),
+        "PYTHONPATH": str(root / "python"),
+        "LD_LIBRARY_PATH": library,
+    }
+    command = [root / "usr/bin/python3", "-S", "-c", f"import {name}; print({name}.__file__)"]
+    done = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == str(root / "python/testdrive/power/nvme.pyc"), done.stderr
+
+
+def test_sources_are_taken_from_an_archive_and_no_more_of_it_is_read(
+    runner: ModuleType, tmp_path: Path
+) -> None:
+    archive = tmp_path / "linux-source-6.1.tar.xz"
+    with tarfile.open(archive, "w:xz") as made:
+        for name in ("drivers/vdpa/a.c", "drivers/vfio/b.c", "drivers/vfio/pci/c.c", "drivers/vhost/d.c"):
+            member = tarfile.TarInfo(f"linux-source-6.1/{name}")
+            made.addfile(member)
+    found = runner.unsafe_vfio._unpack_sources(archive, tmp_path / "out")
+    files = sorted(path.relative_to(tmp_path / "out") for path in (tmp_path / "out").rglob("*.c"))
+    assert [str(path) for path in files] == [
+        "linux-source-6.1/drivers/vfio/b.c",
+        "linux-source-6.1/drivers/vfio/pci/c.c",
+    ]
+    assert found == tmp_path / "out/linux-source-6.1/drivers/vfio"
+    with tarfile.open(archive, "w:xz"):
+        pass
+    with pytest.raises(runner.image.ImageError, match=r"linux-source-6.1.tar.xz has no drivers/vfio"):
+        runner.unsafe_vfio._unpack_sources(archive, tmp_path / "out")

@@ -59,6 +59,8 @@ class Guest:
     kernel_arguments: str = ""
     iommu: bool = False
     traces: Sequence[str] = ()
+    #: Whether the kernel's VFIO is built so that it can do without an IOMMU.
+    unsafe_vfio: bool = False
     #: Whether the disks' images are left in the job's folder, as ``NAME.img``, to be looked at afterwards.
     keeps_images: bool = False
     #: Whether its figures are worth less with another guest beside it.

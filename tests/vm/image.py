@@ -72,7 +72,7 @@ def fetch_kernel(directory: Path) -> Kernel:
         The package cannot be had.
     """
     # Of a package that apt does not know it tells nothing.
-    command = [_tool("apt-cache"), "depends", KERNEL_PACKAGE]
+    command = [tool("apt-cache"), "depends", KERNEL_PACKAGE]
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     found = re.search(r"Depends: linux-image-(\d\S*)", told)
     if found is None:
@@ -89,7 +89,7 @@ def fetch_kernel(directory: Path) -> Kernel:
         # depmod looks in lib, which on newer systems is a link to usr/lib.
         if not (root / "lib/modules").is_dir():
             (root / "lib").symlink_to("usr/lib")
-        subprocess.run([_tool("depmod"), "-b", root, release], check=True)
+        subprocess.run([tool("depmod"), "-b", root, release], check=True)
         program.write_bytes(uncompressed((root / f"boot/vmlinuz-{release}").read_bytes()))
     return Kernel(release, program, root)
 
@@ -155,8 +155,12 @@ def write_initramfs(
     modules: Sequence[str],
     programs: Mapping[str, Path],
     files: Mapping[str, Path],
+    instead: Mapping[str, Path],
 ) -> None:
-    """Write the guest's file system: busybox, modules in their order, programs, files, libraries."""
+    """Write the guest's file system: busybox, modules in their order, programs, files, libraries.
+
+    ``instead`` has modules that take the place of the kernel's of the same name.
+    """
     order: list[Path] = []
     for module in (*COMMON_MODULES, *modules):
         order += [file for file in _module_files(kernel, module) if file not in order]
@@ -165,7 +169,9 @@ def write_initramfs(
         archive.add_file("bin/busybox", busybox)
         archive.add("modules/order", "".join(f"{_module_name(file)}\n" for file in order).encode())
         for file in order:
-            archive.add(f"modules/{_module_name(file)}", _module_content(file))
+            archive.add(
+                f"modules/{_module_name(file)}", _module_content(instead.get(_module_name(file), file))
+            )
         for name, program in programs.items():
             archive.add_file(f"usr/bin/{name}", program)
         for name, file in files.items():
@@ -179,7 +185,7 @@ def write_initramfs(
 def _module_files(kernel: Kernel, module: str) -> list[Path]:
     """A module's file after those of the modules that it needs; none for one that is built in."""
     where: list[str | Path] = ["-d", kernel.root, "-S", kernel.release]
-    lines = _output([_tool("modprobe"), *where, "--show-depends", module]).splitlines()
+    lines = _output([tool("modprobe"), *where, "--show-depends", module]).splitlines()
     return [Path(line.split()[1]) for line in lines if line.startswith("insmod")]
 
 
@@ -193,14 +199,14 @@ def _module_content(file: Path) -> bytes:
     if file.suffix == ".xz":
         return lzma.decompress(packed)
     if file.suffix == ".zst":
-        return subprocess.run([_tool("zstd"), "-dc"], input=packed, stdout=subprocess.PIPE, check=True).stdout
+        return subprocess.run([tool("zstd"), "-dc"], input=packed, stdout=subprocess.PIPE, check=True).stdout
     return packed
 
 
 def without_debug_information(program: Path, directory: Path) -> Path:
     """A copy that is loaded faster: what debuggers need is most of a program that cargo builds for tests."""
     copy = directory / program.name
-    subprocess.run([_tool("strip"), "--strip-debug", "-o", copy, program], check=True)
+    subprocess.run([tool("strip"), "--strip-debug", "-o", copy, program], check=True)
     return copy
 
 
@@ -213,10 +219,17 @@ def _libraries(programs: Iterable[Path]) -> list[Path]:
     return sorted(found)
 
 
-def _tool(name: str) -> str:
+def tool(name: str) -> str:
+    """The path of a program of this machine.
+
+    Raises
+    ------
+    MissingError
+        It is not there.
+    """
     tool = shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin")
     if tool is None:
-        raise ImageError(f"{name} is missing; .ci/packages.txt has the packages that the guest needs")
+        raise MissingError(f"{name} is missing; .ci/packages.txt has the packages that the guest needs")
     return tool
 
 

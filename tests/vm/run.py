@@ -27,6 +27,7 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 
 import image  # noqa: E402 - found beside this file
 import python_files  # noqa: E402
+import unsafe_vfio  # noqa: E402
 from guest import QEMU, Guest, GuestError, Result, run  # noqa: E402
 
 CASES = HERE / "cases"
@@ -178,7 +179,12 @@ def _in_a_guest(case: Case, bench: Bench) -> Done:
         with tempfile.TemporaryDirectory(prefix="testdrive-vm-python-") as compiled:
             files = python_files.files_for(case.guest.python, Path(compiled)) if case.guest.python else {}
             modules = case.guest.modules
-            image.write_initramfs(initramfs, bench.kernel, bench.busybox, modules, programs, files)
+            instead = (
+                {"vfio.ko": unsafe_vfio.build(bench.kernel, bench.directory)}
+                if case.guest.unsafe_vfio
+                else {}
+            )
+            image.write_initramfs(initramfs, bench.kernel, bench.busybox, modules, programs, files, instead)
         result = run(case.guest, bench.kernel.program, initramfs, folder, case.script)
     except (GuestError, image.ImageError) as error:
         result = error
