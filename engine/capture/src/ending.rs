@@ -129,10 +129,6 @@ fn dropped(target: &Target, decoded: &Decoded, facts: &Facts) -> Vec<Dropped> {
     own.chain(decoded).collect()
 }
 
-fn warning(code: &str, message: String, remedy: impl Into<String>) -> Warning {
-    Warning { code: code.into(), message, remedy: remedy.into() }
-}
-
 fn warnings(target: &Target, decoded: &Decoded, facts: &Facts) -> Vec<Warning> {
     let mut warnings = Vec::new();
     if facts.events_lost > 0 {
@@ -140,7 +136,7 @@ fn warnings(target: &Target, decoded: &Decoded, facts: &Facts) -> Vec<Warning> {
     }
     if decoded.events.is_none() {
         let message = format!("no I/O of {} was seen while it was captured", target.name);
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "no_ios",
             message,
             "capture while the workload runs, and check that it is on this device",
@@ -151,7 +147,7 @@ fn warnings(target: &Target, decoded: &Decoded, facts: &Facts) -> Vec<Warning> {
             "{} is a path of {holder}, which queues I/Os itself: rows are what it handed on",
             target.name
         );
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "path_of_multipath",
             message,
             format!("capture {holder} to see what the workload queued"),
@@ -161,12 +157,12 @@ fn warnings(target: &Target, decoded: &Decoded, facts: &Facts) -> Vec<Warning> {
         let damage = facts.noted.first_damage.as_deref().unwrap_or("letters that are not known");
         let message =
             format!("some of what the kernel wrote could not be read, first {damage}: I/Os may be missing");
-        warnings.push(warning("unreadable_events", message, "report this, with the kernel's version"));
+        warnings.push(Warning::new("unreadable_events", message, "report this, with the kernel's version"));
     }
     if facts.late_events > 0 {
         let message =
             format!("{} events were seen too late and have the time of the one before", facts.late_events);
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "late_events",
             message,
             "capture on a host whose virtual CPUs are not taken away",
@@ -174,7 +170,7 @@ fn warnings(target: &Target, decoded: &Decoded, facts: &Facts) -> Vec<Warning> {
     }
     let of_assembler = decoded.warnings.iter().map(|each| {
         let remedy = remedy(each.code, target, facts).unwrap_or_else(|| each.remedy.clone());
-        warning(each.code, each.message.clone(), remedy)
+        Warning::new(each.code, each.message.clone(), remedy)
     });
     warnings.extend(of_assembler);
     warnings
@@ -196,7 +192,7 @@ fn events_lost(facts: &Facts) -> Warning {
     let remedy = format!(
         "capture again with a larger --buffer (it was {buffer_mib} MiB for each CPU), fewer --events, or while the host has CPU to spare"
     );
-    warning("events_lost", message, remedy)
+    Warning::new("events_lost", message, remedy)
 }
 
 /// What to do here about what the assembler warns of; its own words are for imported traces.

@@ -1,25 +1,20 @@
 //! `export`, as a person or the control plane calls it.
 
+#[path = "support/command.rs"]
+mod command;
+
+use command::{engine, lines, Folder};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use testdrive_core::{Flags, IoRecord, Opcode};
 use testdrive_recording::{
     Manifest, OrderBy, Phase, PhaseKind, Recording, RecordingKind, RecordingWriter, Status, WriterLimits,
 };
 
-fn engine() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_testdrive-engine"))
-}
-
 fn export(arguments: &[&str]) -> Output {
     engine().arg("export").args(arguments).output().unwrap()
-}
-
-fn lines(bytes: &[u8]) -> Vec<Value> {
-    let text = std::str::from_utf8(bytes).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn error_of(output: &Output) -> (i32, String, String) {
@@ -27,27 +22,6 @@ fn error_of(output: &Output) -> (i32, String, String) {
     assert_eq!(last["event"], "error", "{last}");
     let word = |key: &str| last[key].as_str().unwrap().to_string();
     (output.status.code().unwrap(), word("kind"), word("message"))
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-    fn text(&self, name: &str) -> String {
-        self.path(name).display().to_string()
-    }
-    fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.0.path()).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
-    }
 }
 
 fn row(index: i64, phase: u16) -> IoRecord {

@@ -1,41 +1,21 @@
 //! `import` and `formats`, as a person or the control plane calls them.
 
+#[path = "support/command.rs"]
+mod command;
+
+use command::{engine, lines, Folder};
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use testdrive_core::{Opcode, SplitMix64};
 use testdrive_recording::{OrderBy, Recording, RecordingKind, Status};
 
-fn engine() -> Command {
-    Command::new(env!("CARGO_BIN_EXE_testdrive-engine"))
-}
-
 /// Runs `import` and gives its exit status and its lines.
 fn import(arguments: &[&str]) -> (i32, Vec<Value>) {
     let output = engine().arg("import").args(arguments).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    (output.status.code().unwrap(), lines)
-}
-
-struct Folder(tempfile::TempDir);
-
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-    fn text(&self, name: &str) -> String {
-        self.path(name).display().to_string()
-    }
-    fn write(&self, name: &str, content: &str) -> String {
-        std::fs::write(self.path(name), content).unwrap();
-        self.text(name)
-    }
+    (output.status.code().unwrap(), lines(&output.stdout))
 }
 
 /// One queue, issue and completion for each I/O, `ios` of them, 10 us apart.
@@ -243,9 +223,7 @@ fn a_volume_that_is_alone_or_chosen_takes_the_name_that_was_asked_for() {
     );
     let recording = Recording::open(Path::new(&output)).unwrap();
     assert_eq!((recording.manifest.counts.ios, &recording.manifest.source["volume"]), (1, &"usr_1".into()));
-    let names: Vec<_> =
-        std::fs::read_dir(folder.0.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(names.len(), 2, "{names:?}");
+    assert_eq!(folder.names().len(), 2, "{:?}", folder.names());
     let (status, lines) = import(&[&input, "-o", &folder.text("other.rec"), "--volume", "usr_7"]);
     assert_eq!((status, error_of(&lines).0), (2, "usage"));
     assert!(error_of(&lines).1.contains("no I/O of volume 'usr_7'"), "{lines:?}");
@@ -260,7 +238,7 @@ fn a_volume_whose_recording_exists_leaves_it_alone_and_removes_the_others() {
     assert_eq!(status, 2, "{lines:?}");
     assert!(error_of(&lines).1.contains("prod.usr_1.rec exists already"), "{lines:?}");
     assert_eq!(std::fs::read_to_string(&mine).unwrap(), "mine");
-    assert_eq!(std::fs::read_dir(folder.0.path()).unwrap().count(), 2);
+    assert_eq!(folder.names().len(), 2);
 }
 
 #[test]

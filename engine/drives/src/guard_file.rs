@@ -37,14 +37,10 @@ pub(crate) fn open(
     }
 }
 
-fn warning(code: &str, message: String, remedy: &str) -> Warning {
-    Warning { code: code.into(), message, remedy: remedy.into() }
-}
-
 /// I/O that goes through the page cache measures memory.
 pub(crate) fn page_cache_warning(given: &str) -> Warning {
     let message = format!("{given} cannot be opened with O_DIRECT: I/O goes through the page cache, and its latencies are memory's");
-    warning(
+    Warning::new(
         "page_cache",
         message,
         "use a block device, or a file on a file system with direct I/O (ext4, xfs, btrfs)",
@@ -245,7 +241,7 @@ fn space_warning(
             "{given} has {} of holes: reads of these are answered without the drive",
             size_text(missing_bytes)
         );
-        return Some(warning("sparse_file", message, "fill the file first, with --prepare sequential"));
+        return Some(Warning::new("sparse_file", message, "fill the file first, with --prepare sequential"));
     }
     // SAFETY: statvfs is a C structure of integers, for which all zeroes is a value.
     let mut status: libc::statvfs = unsafe { std::mem::zeroed() };
@@ -260,7 +256,7 @@ fn space_warning(
             "{given} may grow by {} and its file system has {free_bytes} free",
             size_text(missing_bytes)
         );
-        warning(
+        Warning::new(
             "file_larger_than_free_space",
             message,
             "give a smaller size, or free space: a write without space fails",

@@ -191,6 +191,13 @@ pub struct Warning {
     pub remedy: String,
 }
 
+impl Warning {
+    /// A warning of this stable name.
+    pub fn new(code: &str, message: impl Into<String>, remedy: impl Into<String>) -> Warning {
+        Warning { code: code.into(), message: message.into(), remedy: remedy.into() }
+    }
+}
+
 /// The whole of `manifest.json`. Keys that this version does not know are kept when it is rewritten.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {

@@ -87,22 +87,7 @@ impl RecordingWriter {
             // Nothing was recorded yet: a second try must not find the remains of the first.
             let _ = fs::remove_dir_all(directory);
         })?;
-        let starts = PhaseStarts::default();
-        let long_run = manifest.kept.map(|kept| LongRun::new(kept, starts.clone()));
-        Ok(RecordingWriter {
-            directory: directory.to_path_buf(),
-            manifest,
-            limits,
-            reserve,
-            segment: None,
-            closing: Closing::default(),
-            long_run,
-            starts,
-            _lock: lock,
-            next_segment: 0,
-            closed_bytes: 0,
-            span: None,
-        })
+        Ok(RecordingWriter::begun(directory, manifest, limits, (lock, reserve), (0, 0)))
     }
 
     /// Goes on with a recording whose writer ended before its plan did: what is there stays as it is, byte for byte, and new segments
@@ -137,10 +122,24 @@ impl RecordingWriter {
             let _ = fs::remove_file(directory.join("reserve"));
             WriterLock::remove(directory);
         })?;
+        let held = (lock, reserve);
+        let writer =
+            RecordingWriter::begun(directory, manifest, limits, held, (next_segment, next_intervals));
+        Ok(RecordingWriter { span, ..writer })
+    }
+
+    /// A writer of a directory that it holds, with the numbers of the first segments of rows and of histograms.
+    fn begun(
+        directory: &Path,
+        manifest: Manifest,
+        limits: WriterLimits,
+        (lock, reserve): (WriterLock, Reserve),
+        (next_segment, next_intervals): (u32, u32),
+    ) -> RecordingWriter {
         let starts = PhaseStarts::default();
         let long_run =
             manifest.kept.map(|kept| LongRun::new(kept, starts.clone()).numbered_from(next_intervals));
-        Ok(RecordingWriter {
+        RecordingWriter {
             directory: directory.to_path_buf(),
             manifest,
             limits,
@@ -152,8 +151,8 @@ impl RecordingWriter {
             _lock: lock,
             next_segment,
             closed_bytes: 0,
-            span,
-        })
+            span: None,
+        }
     }
 
     /// The manifest as it stands.

@@ -7,16 +7,12 @@ use std::path::Path;
 use testdrive_drives::Target;
 use testdrive_recording::{DriveIdentity, Manifest, Status, Warning};
 
-fn warning(code: &str, message: impl Into<String>, remedy: &str) -> Warning {
-    Warning { code: code.into(), message: message.into(), remedy: remedy.into() }
-}
-
 /// What can be told before the run.
 pub fn before(manifest: &Manifest, target: &Target) -> Vec<Warning> {
     let mut warnings = target.warnings().to_vec();
     if manifest.tool.build == "debug" {
         let message = "the engine is a debug build, which times I/O late";
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "debug_build",
             message,
             "build it with 'make install', which makes a release build",
@@ -41,7 +37,7 @@ pub fn saturated(phase: &str, cpu_share: f64) -> Option<Warning> {
         "in the phase '{phase}' a submitter had no time to wait ({:.0} % of its CPU): the drive may be faster",
         cpu_share * 100.0
     );
-    Some(warning("generator_saturated", message, "spread the phase over more submitters (threads)"))
+    Some(Warning::new("generator_saturated", message, "spread the phase over more submitters (threads)"))
 }
 
 /// Submitters found nothing decoded, so often.
@@ -49,13 +45,13 @@ pub fn starved(times: u64) -> Warning {
     let message = format!("the source was decoded too slowly {times} times");
     let remedy =
         "I/Os after such a moment are late: look at the certificate, and keep other work off the host";
-    warning("source_starved", message, remedy)
+    Warning::new("source_starved", message, remedy)
 }
 
 /// A purge of a drive that takes no trims.
 pub fn no_purge(phase: &str, drive: &DriveIdentity) -> Warning {
     let message = format!("the phase '{phase}' purged nothing: {} takes no trims", drive.uri);
-    warning(
+    Warning::new(
         "not_purged",
         message,
         "the drive keeps what it held: purge an NVMe drive with how 'format' (docs/direct-paths.md), another with its own tool",
@@ -66,14 +62,14 @@ pub fn no_purge(phase: &str, drive: &DriveIdentity) -> Warning {
 pub fn not_steady(phase: &str, rounds: usize) -> Warning {
     let message = format!("the phase '{phase}' did not achieve a steady state in {rounds} rounds");
     let remedy = "give it more or longer rounds (rounds_max, round_ns); what follows is measured on a drive still changing";
-    warning("steady_state_not_achieved", message, remedy)
+    Warning::new("steady_state_not_achieved", message, remedy)
 }
 
 /// A group whose last window of rounds was not steady.
 pub fn rounds_not_steady(group: &str, rounds: usize) -> Warning {
     let message = format!("'{group}' did not achieve a steady state in {rounds} rounds");
     let remedy = "look at which of the tracked figures still changes, and give it more rounds (rounds_max) or a longer preparation";
-    warning("steady_state_not_achieved", message, remedy)
+    Warning::new("steady_state_not_achieved", message, remedy)
 }
 
 /// The code of a source that lacks events, and of a run whose source, or its source, does.
@@ -89,7 +85,7 @@ pub fn of_sources<'m>(sources: impl Iterator<Item = &'m Manifest>) -> Vec<Warnin
             SOURCE_LOST => found.message.clone(),
             _ => continue,
         };
-        let own = warning(SOURCE_LOST, message, &found.remedy);
+        let own = Warning::new(SOURCE_LOST, message, &found.remedy);
         if !warnings.contains(&own) {
             warnings.push(own);
         }
@@ -103,13 +99,13 @@ pub fn after(totals: &Totals, job: &Job, status: Status, modelled: bool) -> Vec<
     if let (Some(path), true) = (&job.save_state, status != Status::Complete) {
         let message =
             format!("the drive's state was not saved in {}, since the run is not complete", path.display());
-        warnings.push(warning("state_not_saved", message, "run it again, with the drive made anew"));
+        warnings.push(Warning::new("state_not_saved", message, "run it again, with the drive made anew"));
     }
     // A model's time stands still while its submitter waits.
     if totals.recorder_waits > 0 && !modelled {
         let message =
             format!("the recorder was behind {} times, and submission waited for it", totals.recorder_waits);
-        warnings.push(warning(
+        warnings.push(Warning::new(
             "recorder_behind",
             message,
             "record to a faster disk, or give the run more CPUs",
@@ -120,7 +116,7 @@ pub fn after(totals: &Totals, job: &Job, status: Status, modelled: bool) -> Vec<
     }
     if totals.issued.total().ios == 0 {
         let remedy = "look at the window (--from, --to) and the filters (--only, --without)";
-        warnings.push(warning("nothing_issued", "no I/O was issued", remedy));
+        warnings.push(Warning::new("nothing_issued", "no I/O was issued", remedy));
     }
     warnings
 }
@@ -144,8 +140,8 @@ mod tests {
 
     #[test]
     fn lost_events_go_with_a_workload_through_any_number_of_replays() {
-        let lost = warning(LOST, "the kernel lost 7 events", "capture again");
-        let other = warning("feedback", "x", "y");
+        let lost = Warning::new(LOST, "the kernel lost 7 events", "capture again");
+        let other = Warning::new("feedback", "x", "y");
         let captured = manifest(vec![other, lost]);
         let first = of_sources([&captured, &captured].into_iter());
         assert_eq!(first.len(), 1);

@@ -4,7 +4,6 @@ use crate::format::Carries;
 use crate::rows::cells::check_end;
 use crate::rows::{plain, Bad, Block, Cells, Gather, LineParser, TextFormat, ABSENT_OF_PLAIN};
 use crate::Options;
-use testdrive_core::Opcode;
 
 /// The format: device, R or W, offset in bytes, length in bytes, time in us since 1970.
 pub(crate) struct Alibaba;
@@ -27,11 +26,7 @@ impl LineParser for Parser {
     fn parse(&mut self, line: &[u8], block: &mut Block, gather: &mut Gather) -> Result<(), Bad> {
         let mut cells = Cells::separated(line, b',');
         let device = cells.number_text("the device")?;
-        let opcode = match cells.cell("the opcode")? {
-            b"R" | b"r" => Opcode::Read,
-            b"W" | b"w" => Opcode::Write,
-            cell => return Err(Bad::cell("the opcode", cell, "is neither R nor W")),
-        };
+        let opcode = cells.read_or_write("the opcode")?;
         let offset_bytes = cells.whole("the offset")?;
         let length_bytes = cells.whole("the length")?;
         let time_ns = cells.scaled("the timestamp", 3)?;

@@ -255,6 +255,24 @@ impl Decoded {
         }
     }
 
+    /// Warns where completions are missing: of all I/Os, or of more than one in a thousand. The remedies are for either.
+    pub(crate) fn warn_of_completions(
+        &mut self,
+        completions: u64,
+        (no_completion, ios): (u64, u64),
+        (remedy_for_all, remedy_for_some): (&str, &str),
+    ) {
+        if completions == 0 {
+            let message = "the trace has no completions: there are no latencies".into();
+            self.warn("no_completions", message, remedy_for_all);
+        } else if no_completion.saturating_mul(1000) > ios {
+            let share = 100.0 * no_completion as f64 / ios as f64;
+            let message =
+                format!("{no_completion} of {ios} I/Os ({share:.1} %) have no completion in the trace");
+            self.warn("completions_missing", message, remedy_for_some);
+        }
+    }
+
     pub(crate) fn warn(&mut self, code: &'static str, message: String, remedy: &str) {
         let warning = Warning { code, message, remedy: remedy.into() };
         // Of several files each may say the same of the trace.

@@ -4,7 +4,6 @@ use crate::format::Carries;
 use crate::rows::cells::check_end;
 use crate::rows::{plain, Bad, Block, Cells, Gather, LineParser, TextFormat, ABSENT_OF_PLAIN};
 use crate::Options;
-use testdrive_core::Opcode;
 
 /// The format: application storage unit, first block of 512 bytes, size in bytes, R or W, time in s; further fields are optional.
 pub(crate) struct Spc;
@@ -29,11 +28,7 @@ impl LineParser for Parser {
         let unit = cells.number_text("the ASU")?;
         let offset_bytes = cells.sectors("the LBA")?;
         let length_bytes = cells.whole("the size")?;
-        let opcode = match cells.cell("the opcode")? {
-            b"R" | b"r" => Opcode::Read,
-            b"W" | b"w" => Opcode::Write,
-            cell => return Err(Bad::cell("the opcode", cell, "is neither R nor W")),
-        };
+        let opcode = cells.read_or_write("the opcode")?;
         let time_ns = cells.scaled("the timestamp", 9)?;
         check_end(offset_bytes, length_bytes)?;
         let volume = gather.volume(unit, || String::from_utf8_lossy(unit).into_owned())?;

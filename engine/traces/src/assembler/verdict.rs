@@ -82,23 +82,14 @@ fn warn(pairing: &Pairing<'_>, decoded: &mut Decoded) {
             "give the files of all CPUs, and record with larger buffers",
         );
     }
-    if tally.completion_events == 0 {
-        decoded.warn(
-            "no_completions",
-            "the trace has no completions: there are no latencies".into(),
+    decoded.warn_of_completions(
+        tally.completion_events,
+        (rows.no_completion, rows.rows),
+        (
             "record completion events too (blktrace -a complete, or block:block_rq_complete)",
-        );
-    } else if rows.no_completion.saturating_mul(1000) > rows.rows {
-        let share = 100.0 * rows.no_completion as f64 / rows.rows as f64;
-        decoded.warn(
-            "completions_missing",
-            format!(
-                "{} of {} I/Os ({share:.1} %) have no completion in the trace",
-                rows.no_completion, rows.rows
-            ),
             "give the files of all CPUs: completions stand in the file of the CPU that took the interrupt",
-        );
-    }
+        ),
+    );
     if tally.given_up > 0 {
         decoded.warn(
             "too_many_under_way",

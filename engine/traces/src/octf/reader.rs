@@ -136,22 +136,15 @@ impl RowReader for Reader {
         if tally.completions == 0 {
             decoded.absent("latency_ns");
             decoded.absent("status");
-            decoded.warn(
-                "no_completions",
-                "the trace has no completions: there are no latencies".into(),
-                "record it with a version of iotrace that traces completions",
-            );
-        } else if tally.no_completion.saturating_mul(1000) > tally.ios {
-            let share = 100.0 * tally.no_completion as f64 / tally.ios as f64;
-            decoded.warn(
-                "completions_missing",
-                format!(
-                    "{} of {} I/Os ({share:.1} %) have no completion in the trace",
-                    tally.no_completion, tally.ios
-                ),
-                "give the files of all queues: completions stand in the file of the CPU that took the interrupt",
-            );
         }
+        decoded.warn_of_completions(
+            tally.completions,
+            (tally.no_completion, tally.ios),
+            (
+                "record it with a version of iotrace that traces completions",
+                "give the files of all queues: completions stand in the file of the CPU that took the interrupt",
+            ),
+        );
         if tally.given_up > 0 {
             decoded.warn(
                 "too_many_under_way",

@@ -3,6 +3,7 @@
 use crate::decimal::{scaled, whole, NotANumber};
 use crate::shown::shown;
 use memchr::memchr;
+use testdrive_core::Opcode;
 
 /// Why a line cannot be read. Small, since it is part of what every cell's reading returns.
 #[derive(Debug)]
@@ -100,6 +101,15 @@ impl<'l> Cells<'l> {
             return Err(Bad::cell(name, cell, "is no whole number"));
         }
         Ok(cell)
+    }
+
+    /// The next cell as the letter of a read or a write.
+    pub fn read_or_write(&mut self, name: &str) -> Result<Opcode, Bad> {
+        match self.cell(name)? {
+            b"R" | b"r" => Ok(Opcode::Read),
+            b"W" | b"w" => Ok(Opcode::Write),
+            cell => Err(Bad::cell(name, cell, "is neither R nor W")),
+        }
     }
 
     /// The next cell as so many sectors of 512 bytes, in bytes.
