@@ -31,7 +31,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         let letters = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
         let (unit, after) = after.split_at(letters);
         let unit_ns = UNITS.iter().find(|(name, _)| *name == unit.trim()).ok_or_else(wrong)?.1;
-        total_ns += part_ns(number, unit_ns).ok_or_else(wrong)?;
+        total_ns = total_ns.saturating_add(part_ns(number, unit_ns).ok_or_else(wrong)?);
         rest = after;
     }
     match u64::try_from(total_ns) {
@@ -49,7 +49,8 @@ fn part_ns(number: &str, unit_ns: u128) -> Option<u128> {
         return None;
     }
     let scaled: u128 = format!("{whole}{fraction}").parse().ok()?;
-    Some(scaled * unit_ns / 10_u128.pow(fraction.len() as u32))
+    // What overflows is beyond 584 years, also when it was divided.
+    Some(scaled.saturating_mul(unit_ns) / 10_u128.pow(fraction.len() as u32))
 }
 
 #[cfg(test)]
@@ -74,6 +75,8 @@ mod tests {
             assert!(parse_duration(text).unwrap_err().contains("not a duration"), "{text}");
         }
         assert!(parse_duration("0s").unwrap_err().contains("above zero"));
-        assert!(parse_duration("300000d").unwrap_err().contains("584 years"));
+        for text in ["300000d", "999999999999999999.999999999999999999d"] {
+            assert!(parse_duration(text).unwrap_err().contains("584 years"), "{text}");
+        }
     }
 }

@@ -28,8 +28,16 @@ impl IoCount {
     /// Counts one I/O of this length.
     pub fn add(&mut self, length_bytes: u64) {
         self.ios += 1;
-        self.bytes += length_bytes;
+        // A trace may claim lengths that no drive has.
+        self.bytes = self.bytes.saturating_add(length_bytes);
         self.length_max_bytes = self.length_max_bytes.max(length_bytes);
+    }
+
+    fn merge(&mut self, other: &IoCount) {
+        self.ios = self.ios.saturating_add(other.ios);
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.errors = self.errors.saturating_add(other.errors);
+        self.length_max_bytes = self.length_max_bytes.max(other.length_max_bytes);
     }
 }
 
@@ -54,19 +62,13 @@ impl OpcodeCounts {
 
     /// Counts I/Os of which only totals are known, the longest length not among them.
     pub fn add_many(&mut self, opcode: Opcode, ios: u64, bytes: u64, errors: u64) {
-        let count = &mut self.counts[opcode as usize];
-        count.ios += ios;
-        count.bytes += bytes;
-        count.errors += errors;
+        self.counts[opcode as usize].merge(&IoCount { ios, bytes, errors, length_max_bytes: 0 });
     }
 
     /// Adds all that `other` counted.
     pub fn merge(&mut self, other: &OpcodeCounts) {
         for (own, other) in self.counts.iter_mut().zip(&other.counts) {
-            own.ios += other.ios;
-            own.bytes += other.bytes;
-            own.errors += other.errors;
-            own.length_max_bytes = own.length_max_bytes.max(other.length_max_bytes);
+            own.merge(other);
         }
     }
 
@@ -105,10 +107,7 @@ impl OpcodeCounts {
     pub fn total(&self) -> IoCount {
         let mut total = IoCount::default();
         for count in &self.counts {
-            total.ios += count.ios;
-            total.bytes += count.bytes;
-            total.errors += count.errors;
-            total.length_max_bytes = total.length_max_bytes.max(count.length_max_bytes);
+            total.merge(count);
         }
         total
     }
@@ -154,5 +153,18 @@ mod tests {
         assert_eq!(left, whole);
         assert_eq!(whole.total().ios, 37);
         assert_eq!(whole.total().length_max_bytes, 36 * 512);
+    }
+
+    #[test]
+    fn lengths_that_no_drive_has_do_not_wrap_around() {
+        let mut counts = OpcodeCounts::default();
+        for _ in 0..3 {
+            counts.add(Opcode::Read, i64::MAX as u64);
+            counts.add(Opcode::Write, i64::MAX as u64);
+        }
+        assert_eq!((counts.of(Opcode::Read).ios, counts.of(Opcode::Read).bytes), (3, u64::MAX));
+        let other = counts;
+        counts.merge(&other);
+        assert_eq!((counts.total().ios, counts.total().bytes), (12, u64::MAX));
     }
 }

@@ -6,6 +6,7 @@ use crate::intervals::IntervalRow;
 use crate::manifest::Manifest;
 use crate::merge::{OrderBy, OrderedRows};
 use crate::recover;
+use crate::segment::ROW_GROUP_ROWS;
 use crate::selection::Phases;
 use crate::table::IOS;
 use parquet::column::reader::get_typed_column_reader;
@@ -86,7 +87,9 @@ impl Recording {
     pub fn rows(&self) -> Result<u64, RecordingError> {
         let mut rows = 0;
         for path in &self.segments {
-            rows += open_segment(path)?.metadata().file_metadata().num_rows() as u64;
+            for group in open_segment(path)?.metadata().row_groups() {
+                rows += row_count(path, group)? as u64;
+            }
         }
         Ok(rows)
     }
@@ -176,7 +179,7 @@ pub(crate) fn next_segment(directory: &Path, folder: &str) -> Result<u32, Record
     for entry in fs::read_dir(&folder).map_err(RecordingError::io("list", &folder))?.flatten() {
         let name = entry.file_name();
         let number = name.to_str().and_then(|name| name.split('.').next()?.parse::<u32>().ok());
-        next = number.map_or(next, |number| next.max(number + 1));
+        next = number.map_or(next, |number| next.max(number.saturating_add(1)));
     }
     Ok(next)
 }
@@ -199,7 +202,7 @@ pub(crate) fn group_places(
             Some(Statistics::Int64(statistics)) => statistics.min_opt().copied(),
             _ => None,
         };
-        let rows = metadata.num_rows() as usize;
+        let rows = row_count(path, metadata)?;
         let (Some(intended_ns), Some(submit_ns), Some(latency_ns)) = (least(0), least(1), least(2)) else {
             if rows == 0 {
                 continue;
@@ -210,6 +213,16 @@ pub(crate) fn group_places(
         places.push(GroupPlace { segment, group, rows, first_ns, phases: phases_of(metadata) });
     }
     Ok(places)
+}
+
+/// How many rows a row group says that it has.
+///
+/// # Errors
+/// When it is a number that no row group has.
+pub(crate) fn row_count(path: &Path, group: &RowGroupMetaData) -> Result<usize, RecordingError> {
+    let rows = group.num_rows();
+    let damaged = || RecordingError::damaged(path, format!("a row group claims to have {rows} rows"));
+    u32::try_from(rows).map(|rows| rows as usize).map_err(|_| damaged())
 }
 
 /// The range of phases in a row group: any, where its statistics do not tell.
@@ -227,7 +240,7 @@ pub(crate) fn read_group(path: &Path, group: usize) -> Result<Vec<IoRecord>, Rec
     let reader = open_segment(path)?;
     let damaged = |error: parquet::errors::ParquetError| RecordingError::damaged(path, error);
     let group = reader.get_row_group(group).map_err(damaged)?;
-    let rows = group.metadata().num_rows() as usize;
+    let rows = row_count(path, group.metadata())?;
     let wide = |column| read_column::<Int64Type>(&*group, column, rows).map_err(damaged);
     let narrow = |column| read_column::<Int32Type>(&*group, column, rows).map_err(damaged);
     let (intended, submit, latency, offset, length) = (wide(0)?, wide(1)?, wide(2)?, wide(3)?, wide(4)?);
@@ -262,7 +275,8 @@ pub(crate) fn read_column<T: DataType>(
     rows: usize,
 ) -> parquet::errors::Result<Vec<T::T>> {
     let mut reader = get_typed_column_reader::<T>(group.get_column_reader(column)?);
-    let mut values = Vec::with_capacity(rows);
+    // A damaged footer may claim any number.
+    let mut values = Vec::with_capacity(rows.min(ROW_GROUP_ROWS));
     while values.len() < rows {
         let (read, ..) = reader.read_records(rows - values.len(), None, None, &mut values)?;
         if read == 0 {

@@ -66,7 +66,7 @@ impl Feeder<'_> {
             if !self.is_measured(&row) {
                 continue;
             }
-            let time_ns = order.time_ns(&row) - base_ns;
+            let time_ns = order.time_ns(&row).saturating_sub(base_ns);
             if time_ns < self.job.from_ns {
                 continue;
             }
@@ -76,7 +76,7 @@ impl Feeder<'_> {
             rows += 1;
             first_ns.get_or_insert(time_ns);
             last_ns = time_ns;
-            let issue_ns = ((time_ns - self.job.from_ns) as f64 / self.job.speed) as i64 + state.offset_ns;
+            let issue_ns = self.at_speed(time_ns - self.job.from_ns).saturating_add(state.offset_ns);
             if self.feed(row, issue_ns, feeds, state, stop) == Fate::End {
                 return Ok(Fate::End);
             }
@@ -84,11 +84,19 @@ impl Feeder<'_> {
         let length_ns = match (self.job.to_ns, first_ns) {
             (Some(to_ns), _) => to_ns - self.job.from_ns,
             // Without an end of its own, a pass ends one mean gap after its last I/O.
-            (None, Some(first_ns)) => last_ns - self.job.from_ns + (last_ns - first_ns) / (rows - 1).max(1),
+            (None, Some(first_ns)) => {
+                (last_ns - self.job.from_ns).saturating_add((last_ns - first_ns) / (rows - 1).max(1))
+            }
             (None, None) => 0,
         };
-        state.offset_ns += (length_ns as f64 / self.job.speed) as i64;
+        state.offset_ns = state.offset_ns.saturating_add(self.at_speed(length_ns));
         Ok(Fate::GoOn)
+    }
+
+    /// A time of the source as the replay takes it. Beyond what a clock can tell, which a year at a millionth of its speed is, it is the
+    /// end of time: such an I/O is never due.
+    fn at_speed(&self, time_ns: i64) -> i64 {
+        (time_ns as f64 / self.job.speed) as i64
     }
 
     /// Where the source's time zero lies on its recording's clock: a run is replayed from the start of its measured phase.
@@ -119,7 +127,7 @@ impl Feeder<'_> {
         }
         let complete_ns = row.complete_ns().map(|complete_ns| {
             let order_ns = self.order().time_ns(&row);
-            issue_ns + ((complete_ns - order_ns) as f64 / self.job.speed) as i64
+            issue_ns.saturating_add(self.at_speed(complete_ns.saturating_sub(order_ns)))
         });
         let (due_ns, gate) = match self.job.pace {
             Pace::Asap => (0, 0),
@@ -173,6 +181,11 @@ impl Feeder<'_> {
             accounting.skipped.add(opcode, length_bytes);
             return None;
         };
+        // So only where a manifest tells of shorter I/Os than its rows are: no submitter has a buffer for it.
+        if opcode.transfers() && command.length_bytes > self.transfer_max_bytes {
+            accounting.unsupported.add(opcode, length_bytes);
+            return None;
+        }
         for (changed, counts) in [
             (changes.wrapped, &mut accounting.wrapped),
             (changes.scaled, &mut accounting.scaled),

@@ -33,7 +33,8 @@ impl Gates {
             self.completions += 1;
             self.last_complete_ns = earliest_ns;
         }
-        let gate = Gate { completions: self.completions, think_ns: issue_ns - self.last_complete_ns };
+        let gate =
+            Gate { completions: self.completions, think_ns: issue_ns.saturating_sub(self.last_complete_ns) };
         if let Some(complete_ns) = complete_ns {
             self.outstanding.push(Reverse(complete_ns));
             self.depth.change(issue_ns, self.outstanding.len());
@@ -68,7 +69,7 @@ impl DepthMeter {
             self.first_ns = Some(now_ns);
             self.since_ns = now_ns;
         }
-        self.depth_ns += self.depth as f64 * (now_ns - self.since_ns) as f64;
+        self.depth_ns += self.depth as f64 * now_ns.saturating_sub(self.since_ns) as f64;
         self.since_ns = now_ns;
         self.depth = depth;
         self.depth_max = self.depth_max.max(depth);

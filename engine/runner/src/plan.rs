@@ -247,7 +247,7 @@ fn measured_span_ns(recording: &Recording) -> i64 {
         return manifest.counts.span_ns;
     }
     let start_ns = measured().map(|phase| phase.start_ns).min().unwrap_or(0);
-    measured().map(|phase| phase.end_ns).max().unwrap_or(0) - start_ns
+    measured().map(|phase| phase.end_ns).max().unwrap_or(0).saturating_sub(start_ns)
 }
 
 /// What writes carry, as the drives crate has it.

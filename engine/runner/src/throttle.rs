@@ -20,7 +20,7 @@ impl OnOff {
         if into_ns < self.on_ns {
             time_ns
         } else {
-            time_ns - into_ns + period_ns
+            (time_ns - into_ns).saturating_add(period_ns)
         }
     }
 
@@ -131,5 +131,14 @@ mod tests {
         assert_eq!(stretched, [0, 1_999, 5_000, 10_001]);
         let limits = Limits { iops: Some(1e6), on_off: Some(on_off), ..Limits::default() };
         assert_eq!(times(limits, 512, 5), [0, 1_000, 5_000, 5_000, 5_000]);
+    }
+
+    #[test]
+    fn a_limit_that_takes_longer_than_there_is_time_holds_for_ever() {
+        let on_off = OnOff { on_ns: 500, off_ns: 4_500 };
+        for on_off in [None, Some(on_off)] {
+            let limits = Limits { bytes_per_s: Some(0.001), on_off, ..Limits::default() };
+            assert_eq!(times(limits, 256 << 20, 2), [0, i64::MAX]);
+        }
     }
 }

@@ -175,6 +175,52 @@ fn speed_divides_every_time() {
     assert!(replayed.rows.iter().zip(0..).all(|(row, index)| row.intended_ns == index * GAP_NS / 2));
 }
 
+fn read_at(time_ns: i64, offset_bytes: i64, length_bytes: i64) -> IoRecord {
+    IoRecord {
+        intended_ns: time_ns,
+        submit_ns: time_ns,
+        latency_ns: GAP_NS,
+        offset_bytes,
+        length_bytes,
+        stream: 0,
+        status: 0,
+        phase: 0,
+        opcode: Opcode::Read,
+        flags: Flags::NONE,
+    }
+}
+
+#[test]
+fn times_beyond_what_a_clock_can_tell_do_not_wrap_around() {
+    let bench = Bench::new();
+    let three_hours_ns = 3 * 3_600 * 1_000_000_000;
+    let source = bench.source_of("slow.rec", &[read_at(0, 0, 4096), read_at(three_hours_ns, 8192, 4096)]);
+    for (name, settings) in [
+        ("asap.rec", json!({"pace": "asap", "speed": 1e-6, "loop": 3})),
+        ("depth.rec", json!({"pace": "depth", "speed": 1e-6, "loop": 3, "duration_ns": 1_000_000})),
+        ("timed.rec", json!({"speed": 1e-6, "loop": 3, "duration_ns": 1_000_000})),
+    ] {
+        let replayed = bench.replay(SIM, name, &source, settings).unwrap();
+        assert_eq!(replayed.outcome.status, Status::Complete);
+        assert_eq!(replayed.rows.len(), if name == "asap.rec" { 6 } else { 1 }, "{name}");
+    }
+}
+
+#[test]
+fn an_io_that_is_longer_than_its_manifest_tells_is_left_out_and_counted() {
+    let bench = Bench::new();
+    let source = bench.source_of("source.rec", &[read_at(0, 256, 5120), read_at(0, 0, 4096)]);
+    let manifest = source.join("manifest.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace(r#""length_max_bytes": 5120"#, r#""length_max_bytes": 4096"#))
+        .unwrap();
+    let drive = bench.path("drive.img");
+    std::fs::write(&drive, vec![0; 1 << 20]).unwrap();
+    let replayed = bench.replay(&format!("file:{}", drive.display()), "a.rec", &source, json!({})).unwrap();
+    replayed.assert_accounted();
+    assert_eq!((replayed.ios("issued"), replayed.ios("unsupported")), (1, 1));
+}
+
 #[test]
 fn a_window_is_replayed_from_its_own_start() {
     let bench = Bench::new();

@@ -27,13 +27,15 @@ impl<D: Drive, S: Source> Worker<'_, '_, D, S> {
                 None => Due::Now,
                 Some(throttle) => {
                     let start_ns = self.orders.start_ns;
-                    Due::At(start_ns + throttle.allowed_ns(now_ns - start_ns))
+                    Due::At(start_ns.saturating_add(throttle.allowed_ns(now_ns - start_ns)))
                 }
             },
-            Pacing::Gated if planned.gate == 0 => Due::At(self.orders.start_ns + planned.due_ns),
+            Pacing::Gated if planned.gate == 0 => {
+                Due::At(self.orders.start_ns.saturating_add(planned.due_ns))
+            }
             Pacing::Gated if self.completed.count() < planned.gate => Due::AfterCompletion,
             Pacing::Gated => match self.completed.time_ns(planned.gate) {
-                Some(opened_ns) => Due::At(opened_ns + planned.due_ns),
+                Some(opened_ns) => Due::At(opened_ns.saturating_add(planned.due_ns)),
                 None => Due::Now,
             },
         }

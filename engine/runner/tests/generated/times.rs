@@ -185,3 +185,13 @@ fn times_that_make_no_sense_are_refused() {
         assert!(refused.message.starts_with("phase "), "{}", refused.message);
     }
 }
+
+#[test]
+fn a_limit_below_one_io_in_the_life_of_a_clock_lets_one_io_go() {
+    let bench = Bench::new();
+    let rest =
+        json!({"rate_limit_bytes_per_s": 0.001, "block_bytes": 32 << 20, "duration_ns": SECOND_NS / 50});
+    for uri in [SIM, "null:?size=64MiB"] {
+        assert_eq!(bench.phase(uri, reads(rest.clone())).rows.len(), 1, "on {uri}");
+    }
+}
