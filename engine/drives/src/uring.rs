@@ -1,22 +1,21 @@
 //! The default path: io_uring on a block device or file, with registered file and buffers.
 
+mod entries;
+
+use self::entries::{outcome_of, Entries, FileHandle};
 use crate::buffers::Buffers;
 use crate::clock::Clock;
-use crate::device::{self, Device, DeviceKind};
+use crate::device::{Device, DeviceKind};
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
 use crate::ring::{self, build_ring, kernel_discards_asynchronously};
 use crate::sync::Pool;
-use io_uring::{cqueue, opcode, squeue, types, IoUring};
+use io_uring::IoUring;
 use serde_json::Value;
 use std::io;
 use std::mem::ManuallyDrop;
 use testdrive_core::{Command, Completion, Flags, Opcode};
 use testdrive_recording::DriveIdentity;
 
-/// Marks the completion of a flush that was linked before a write.
-const PREFLUSH_TAG: u64 = 1 << 32;
-/// `_IO(0x12, 0)` of linux/blkdev.h: discard as an io_uring command.
-const BLOCK_URING_CMD_DISCARD: u32 = 0x1200;
 /// Threads that trim where the kernel cannot do so asynchronously.
 const TRIM_THREADS: usize = 16;
 
@@ -28,8 +27,7 @@ pub struct UringDrive {
     device: Device,
     clock: Clock,
     buffers: ManuallyDrop<Buffers>,
-    fixed_buffers: bool,
-    file: FileHandle,
+    entries: Entries,
     /// Trims by helper threads, where the kernel has no asynchronous discard.
     trim_pool: Option<Pool>,
     /// What a linked flush answered, until its write completes.
@@ -39,29 +37,6 @@ pub struct UringDrive {
     in_flight: usize,
     in_flight_polled: usize,
     depth: usize,
-}
-
-/// The descriptor as the ring names it.
-#[derive(Clone, Copy)]
-enum FileHandle {
-    Registered,
-    Plain(i32),
-}
-
-/// Builds one entry for whichever way the file is named.
-macro_rules! with_file {
-    ($handle:expr, $file:ident => $entry:expr) => {
-        match $handle {
-            FileHandle::Registered => {
-                let $file = types::Fixed(0);
-                $entry
-            }
-            FileHandle::Plain(fd) => {
-                let $file = types::Fd(fd);
-                $entry
-            }
-        }
-    };
 }
 
 impl UringDrive {
@@ -109,14 +84,14 @@ impl UringDrive {
             "asynchronous_trim".into(),
             if device.trims { asynchronous_trim.into() } else { Value::Null },
         );
+        let file = if registered_file { FileHandle::Registered } else { FileHandle::Plain(device.fd()) };
         Ok(UringDrive {
             ring: ManuallyDrop::new(ring),
             polled: polled.map(ManuallyDrop::new),
-            file: if registered_file { FileHandle::Registered } else { FileHandle::Plain(device.fd()) },
+            entries: Entries { file, fixed_buffers },
             device,
             clock,
             buffers: ManuallyDrop::new(buffers),
-            fixed_buffers,
             trim_pool,
             preflush_status: vec![0; depth],
             queued: 0,
@@ -129,50 +104,6 @@ impl UringDrive {
 
     fn outstanding(&self) -> usize {
         self.in_flight + self.in_flight_polled + self.trim_pool.as_ref().map_or(0, Pool::in_flight)
-    }
-
-    /// The entry of a command. Reads and writes take their place in the buffers here.
-    fn entry(&mut self, slot: u32, command: &Command) -> squeue::Entry {
-        let (offset, length) = (command.offset_bytes, command.length_bytes);
-        match command.opcode {
-            Opcode::Read => {
-                let buffer = self.buffers.for_read(length as usize);
-                if self.fixed_buffers {
-                    let index = Buffers::READ_INDEX;
-                    with_file!(self.file, file => opcode::ReadFixed::new(file, buffer, length as u32, index).offset(offset).build())
-                } else {
-                    with_file!(self.file, file => opcode::Read::new(file, buffer, length as u32).offset(offset).build())
-                }
-            }
-            Opcode::Write => {
-                let buffer = self.buffers.for_write(slot, length as usize);
-                let fua = if command.flags.contains(Flags::FUA) { libc::RWF_DSYNC } else { 0 };
-                if self.fixed_buffers {
-                    let index = Buffers::WRITE_INDEX;
-                    with_file!(self.file, file => opcode::WriteFixed::new(file, buffer, length as u32, index).offset(offset).rw_flags(fua).build())
-                } else {
-                    with_file!(self.file, file => opcode::Write::new(file, buffer, length as u32).offset(offset).rw_flags(fua).build())
-                }
-            }
-            Opcode::Flush => self.sync_entry(),
-            Opcode::Trim if self.device.kind == DeviceKind::Block => {
-                // The command's first eight bytes are the entry's `addr3`, where the kernel looks for the length.
-                let mut length_field = [0_u8; 16];
-                length_field[..8].copy_from_slice(&length.to_ne_bytes());
-                with_file!(self.file, file => opcode::UringCmd16::new(file, BLOCK_URING_CMD_DISCARD).addr(Some(offset)).cmd(length_field).build())
-            }
-            Opcode::Trim => {
-                with_file!(self.file, file => opcode::Fallocate::new(file, length).offset(offset).mode(device::PUNCH_HOLE).build())
-            }
-            Opcode::WriteZeroes => {
-                let mode = self.device.zeroes_mode();
-                with_file!(self.file, file => opcode::Fallocate::new(file, length).offset(offset).mode(mode).build())
-            }
-        }
-    }
-
-    fn sync_entry(&self) -> squeue::Entry {
-        with_file!(self.file, file => opcode::Fsync::new(file).flags(types::FsyncFlags::DATASYNC).build())
     }
 
     /// Reaps one ring's completions.
@@ -189,13 +120,10 @@ impl UringDrive {
         }
         let complete_ns = clock.now_ns();
         for entry in &mut queue {
-            let slot = entry.user_data() as u32;
-            if entry.user_data() & PREFLUSH_TAG != 0 {
-                preflush_status[slot as usize] = (-entry.result()).max(0);
-                continue;
+            if let Some((slot, status)) = outcome_of(&entry, preflush_status) {
+                *in_flight -= 1;
+                completions.push(Completion { slot, complete_ns, status });
             }
-            *in_flight -= 1;
-            completions.push(Completion { slot, complete_ns, status: status_of(&entry, preflush_status) });
         }
     }
 
@@ -241,21 +169,6 @@ impl UringDrive {
     }
 }
 
-/// The outcome of an entry. For reads and writes the kernel answers the bytes that moved; the length asked for travels in the
-/// upper half of the user data, so that a short transfer is seen.
-fn status_of(entry: &cqueue::Entry, preflush_status: &mut [i32]) -> i32 {
-    let slot = entry.user_data() as u32 as usize;
-    let expected = (entry.user_data() >> 33) as i32;
-    let preflush = std::mem::take(&mut preflush_status[slot]);
-    match entry.result() {
-        // The write was cancelled because the flush linked before it failed: the flush's error tells why.
-        result if result == -libc::ECANCELED && preflush != 0 => preflush,
-        result if result < 0 => -result,
-        result if expected > 0 && result != expected => libc::EIO,
-        _ => 0,
-    }
-}
-
 impl Drive for UringDrive {
     fn identity(&self) -> &DriveIdentity {
         &self.device.identity
@@ -285,11 +198,8 @@ impl Drive for UringDrive {
         }
         let preflush = command.opcode == Opcode::Write && command.flags.contains(Flags::PREFLUSH);
         let polled = self.polled.is_some() && command.opcode.transfers() && !preflush;
-        let expected = if command.opcode.transfers() { command.length_bytes } else { 0 };
-        let entry = self.entry(slot, command).user_data(u64::from(slot) | expected << 33);
-        let flush = preflush.then(|| {
-            self.sync_entry().flags(squeue::Flags::IO_LINK).user_data(u64::from(slot) | PREFLUSH_TAG)
-        });
+        let entry = self.entries.of(slot, command, &self.device, &mut self.buffers);
+        let flush = preflush.then(|| self.entries.preflush(slot));
         let ring = match &mut self.polled {
             Some(ring) if polled => ring,
             _ => &mut self.ring,

@@ -1,40 +1,27 @@
 //! A queue for passthrough: entries of 128 bytes and completions of 32 in a ring, each an NVMe command.
 
+mod send;
+
 use super::device::PassthruDevice;
-use super::ioctl::{uring_command, NVME_URING_CMD_IO};
+use super::lane::Lane;
 use super::parts::{Follows, Parts};
 use super::registered::{takes_parts, Registered};
 use super::trims::Trims;
-use super::WideRing;
 use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
-use crate::ring::{self, build_ring};
-use io_uring::{opcode, squeue, types};
+use crate::ring;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::ManuallyDrop;
 use testdrive_core::{Command, Completion, Opcode};
-use testdrive_nvme::{flush, read, write, write_zeroes, NvmCommand, Status};
+use testdrive_nvme::Status;
 use testdrive_recording::DriveIdentity;
 
 /// Marks the completion of a command of ranges, whose number is below.
 const TRIM_TAG: u64 = 1 << 32;
 /// What registered buffers are counted in.
 const PAGE_BYTES: usize = 4096;
-/// The most entries that a ring holds back for one system call.
-const ENTRIES_MAX: u32 = 1024;
-/// The most commands in flight on a ring: long I/Os are many.
-const COMMANDS_MAX: u32 = 32_768;
-
-/// One of the rings, and what is on it.
-struct Lane {
-    ring: ManuallyDrop<WideRing>,
-    commands_max: usize,
-    queued: usize,
-    in_flight: usize,
-}
-
 /// A drive behind its NVMe character device.
 pub struct PassthruDrive {
     device: PassthruDevice,
@@ -53,42 +40,6 @@ pub struct PassthruDrive {
     /// I/Os that completed without the drive.
     ready: Vec<Completion>,
     outstanding: usize,
-}
-
-impl Lane {
-    fn new(depth: usize, polled: bool) -> io::Result<(Lane, Vec<&'static str>)> {
-        // A long I/O is several commands.
-        let commands =
-            u32::try_from(depth * 4).map_err(io::Error::other)?.next_power_of_two().min(COMMANDS_MAX);
-        let (ring, flags) = build_ring(commands.min(ENTRIES_MAX), commands, polled)?;
-        Ok((
-            Lane { ring: ManuallyDrop::new(ring), commands_max: commands as usize, queued: 0, in_flight: 0 },
-            flags,
-        ))
-    }
-
-    fn has_room(&mut self) -> bool {
-        let commands_max = self.commands_max;
-        let queue = self.ring.submission();
-        self.in_flight < commands_max && queue.len() < queue.capacity()
-    }
-
-    /// # Safety
-    /// What the entry points to must live until its completion.
-    unsafe fn push(&mut self, entry: &squeue::Entry128) {
-        // SAFETY: passed on to the caller.
-        unsafe { self.ring.submission().push(entry) }.expect("the caller looked for room");
-        self.queued += 1;
-        self.in_flight += 1;
-    }
-
-    /// Lets the kernel bring completions in, and hands it what it would not take before.
-    fn collect(&mut self) -> io::Result<()> {
-        if self.in_flight > 0 {
-            self.queued -= ring::collect(&self.ring, self.queued)?;
-        }
-        Ok(())
-    }
 }
 
 impl PassthruDrive {
@@ -139,95 +90,6 @@ impl PassthruDrive {
             device,
             clock,
         })
-    }
-
-    fn entry(&self, command: &NvmCommand, address: u64, user_data: u64) -> squeue::Entry128 {
-        let bytes = uring_command(command, address);
-        let buffer = match command.data_bytes {
-            0 => None,
-            length_bytes => self.registered.index_of(address, length_bytes),
-        };
-        let entry = if self.registered_file {
-            opcode::UringCmd80::new(types::Fixed(0), NVME_URING_CMD_IO).cmd(bytes).buf_index(buffer).build()
-        } else {
-            let file = types::Fd(self.device.fd());
-            opcode::UringCmd80::new(file, NVME_URING_CMD_IO).cmd(bytes).buf_index(buffer).build()
-        };
-        entry.user_data(user_data)
-    }
-
-    /// Sends what is waiting, as far as there is room.
-    fn send(&mut self) {
-        while let Some(&slot) = self.backlog.front() {
-            if !self.send_parts(slot) {
-                break;
-            }
-            self.backlog.pop_front();
-        }
-        self.send_trims();
-    }
-
-    /// Sends the parts of an I/O; false where there was no room for all of them.
-    fn send_parts(&mut self, slot: u32) -> bool {
-        let block = self.device.block_size;
-        let nsid = self.device.nsid;
-        loop {
-            let io = self.ios[slot as usize];
-            let limits = self.device.limits;
-            if io.flushes_next() {
-                if !self.plain.has_room() {
-                    return false;
-                }
-                let entry = self.entry(&flush(nsid), 0, slot.into());
-                // SAFETY: a flush points to nothing.
-                unsafe { self.plain.push(&entry) };
-                self.ios[slot as usize].take_flush();
-                // A write goes on when its flush is done.
-                return true;
-            }
-            let blocks_max = match io.opcode {
-                Opcode::Read | Opcode::Write => limits.transfer_blocks,
-                Opcode::WriteZeroes => limits.zeroes_blocks,
-                Opcode::Trim => limits.trim.range_blocks,
-                Opcode::Flush => return true,
-            };
-            let Some(part) = io.next(blocks_max) else { return true };
-            let command = match io.opcode {
-                Opcode::Read => read(nsid, part, block.bytes(), io.fua),
-                Opcode::Write => write(nsid, part, block.bytes(), io.fua),
-                Opcode::WriteZeroes => write_zeroes(nsid, part, io.fua, false),
-                Opcode::Trim | Opcode::Flush => {
-                    if !self.trims.add(slot, part) {
-                        self.trims.close();
-                        return false;
-                    }
-                    self.ios[slot as usize].took(part, block);
-                    continue;
-                }
-            };
-            let address = if command.data_bytes > 0 { io.address } else { 0 };
-            let entry = self.entry(&command, address, slot.into());
-            let lane = match &mut self.polled {
-                Some(lane) if command.data_bytes > 0 => lane,
-                _ => &mut self.plain,
-            };
-            if !lane.has_room() {
-                return false;
-            }
-            // SAFETY: the command points into the buffers, mapped until the ring is gone.
-            unsafe { lane.push(&entry) };
-            self.ios[slot as usize].took(part, block);
-        }
-    }
-
-    /// Sends the trims whose burst is over.
-    fn send_trims(&mut self) {
-        while self.trims.has_ready() && self.plain.has_room() {
-            let Some((index, command, address)) = self.trims.take(self.device.nsid) else { return };
-            let entry = self.entry(&command, address, u64::from(index) | TRIM_TAG);
-            // SAFETY: the command points into the trims' memory, mapped until the ring is gone, and its place is not free until then.
-            unsafe { self.plain.push(&entry) };
-        }
     }
 
     /// The outcome of a command: the kernel answers a negative errno where it did not send it, else the drive's status field.

@@ -8,6 +8,7 @@ mod drive;
 mod erase;
 mod features;
 mod ioctl;
+mod lane;
 mod limits;
 mod open;
 mod parts;
