@@ -95,7 +95,7 @@ pub(crate) fn for_each_interval(
     }
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index).map_err(damaged)?;
-        let rows = crate::reader::row_count(path, group.metadata())?;
+        let rows = group.metadata().num_rows() as usize;
         let wide: Vec<Vec<i64>> = (0..INTERVALS.wide)
             .map(|column| crate::reader::read_column::<Int64Type>(&*group, column, rows))
             .collect::<Result<_, _>>()

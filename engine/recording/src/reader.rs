@@ -88,7 +88,7 @@ impl Recording {
         let mut rows = 0;
         for path in &self.segments {
             for group in open_segment(path)?.metadata().row_groups() {
-                rows += row_count(path, group)? as u64;
+                rows += group.num_rows() as u64;
             }
         }
         Ok(rows)
@@ -184,9 +184,32 @@ pub(crate) fn next_segment(directory: &Path, folder: &str) -> Result<u32, Record
     Ok(next)
 }
 
+/// Opens a segment. What its footer says of row groups lies within the file then: the decoder takes that for granted.
 pub(crate) fn open_segment(path: &Path) -> Result<SerializedFileReader<File>, RecordingError> {
     let file = File::open(path).map_err(RecordingError::io("open", path))?;
-    SerializedFileReader::new(file).map_err(|error| RecordingError::damaged(path, error))
+    let file_bytes = file.metadata().map_err(RecordingError::io("read", path))?.len();
+    let reader = SerializedFileReader::new(file).map_err(|error| RecordingError::damaged(path, error))?;
+    for group in reader.metadata().row_groups() {
+        check_group(group, file_bytes).map_err(|reason| RecordingError::damaged(path, reason))?;
+    }
+    Ok(reader)
+}
+
+/// Whether what a row group says of itself can be.
+fn check_group(group: &RowGroupMetaData, file_bytes: u64) -> Result<(), String> {
+    let rows = group.num_rows();
+    if u32::try_from(rows).is_err() {
+        return Err(format!("a row group claims to have {rows} rows"));
+    }
+    for column in group.columns() {
+        let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+        let length = column.compressed_size();
+        let end = u64::try_from(start).ok().zip(u64::try_from(length).ok());
+        if end.and_then(|(start, length)| start.checked_add(length)).is_none_or(|end| end > file_bytes) {
+            return Err(format!("a column claims {length} bytes from {start} on, of {file_bytes}"));
+        }
+    }
+    Ok(())
 }
 
 /// The row groups of a segment, with what can be told of their rows without reading them.
@@ -202,7 +225,7 @@ pub(crate) fn group_places(
             Some(Statistics::Int64(statistics)) => statistics.min_opt().copied(),
             _ => None,
         };
-        let rows = row_count(path, metadata)?;
+        let rows = metadata.num_rows() as usize;
         let (Some(intended_ns), Some(submit_ns), Some(latency_ns)) = (least(0), least(1), least(2)) else {
             if rows == 0 {
                 continue;
@@ -213,16 +236,6 @@ pub(crate) fn group_places(
         places.push(GroupPlace { segment, group, rows, first_ns, phases: phases_of(metadata) });
     }
     Ok(places)
-}
-
-/// How many rows a row group says that it has.
-///
-/// # Errors
-/// When it is a number that no row group has.
-pub(crate) fn row_count(path: &Path, group: &RowGroupMetaData) -> Result<usize, RecordingError> {
-    let rows = group.num_rows();
-    let damaged = || RecordingError::damaged(path, format!("a row group claims to have {rows} rows"));
-    u32::try_from(rows).map(|rows| rows as usize).map_err(|_| damaged())
 }
 
 /// The range of phases in a row group: any, where its statistics do not tell.
@@ -240,7 +253,7 @@ pub(crate) fn read_group(path: &Path, group: usize) -> Result<Vec<IoRecord>, Rec
     let reader = open_segment(path)?;
     let damaged = |error: parquet::errors::ParquetError| RecordingError::damaged(path, error);
     let group = reader.get_row_group(group).map_err(damaged)?;
-    let rows = row_count(path, group.metadata())?;
+    let rows = group.metadata().num_rows() as usize;
     let wide = |column| read_column::<Int64Type>(&*group, column, rows).map_err(damaged);
     let narrow = |column| read_column::<Int32Type>(&*group, column, rows).map_err(damaged);
     let (intended, submit, latency, offset, length) = (wide(0)?, wide(1)?, wide(2)?, wide(3)?, wide(4)?);
@@ -285,4 +298,53 @@ pub(crate) fn read_column<T: DataType>(
         }
     }
     Ok(values)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{RecordingKind, RecordingWriter, Status, WriterLimits};
+
+    #[test]
+    fn a_footer_that_claims_what_cannot_be_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.rec");
+        let limits = WriterLimits { reserve_bytes: 1 << 16, ..WriterLimits::default() };
+        let manifest = Manifest::new(RecordingKind::Import, "trace");
+        let mut writer = RecordingWriter::create(&path, manifest, limits).unwrap();
+        let row = IoRecord {
+            intended_ns: 1,
+            submit_ns: 2,
+            latency_ns: 3,
+            offset_bytes: 0,
+            length_bytes: 4096,
+            stream: 0,
+            status: 0,
+            phase: 0,
+            opcode: Opcode::Read,
+            flags: Flags::NONE,
+        };
+        writer.append(&[row]).unwrap();
+        writer.finish(Status::Complete, None).unwrap();
+        let segment = path.join("ios/00000.parquet");
+        let file_bytes = fs::metadata(&segment).unwrap().len();
+        let reader = open_segment(&segment).unwrap();
+        let group = reader.metadata().row_group(0);
+        assert_eq!(check_group(group, file_bytes), Ok(()));
+
+        let with_rows = |rows| group.clone().into_builder().set_num_rows(rows).build().unwrap();
+        for rows in [-1, i64::MAX] {
+            let reason = check_group(&with_rows(rows), file_bytes).unwrap_err();
+            assert_eq!(reason, format!("a row group claims to have {rows} rows"));
+        }
+        let with_length = |length| {
+            let mut columns = group.columns().to_vec();
+            columns[3] = columns[3].clone().into_builder().set_total_compressed_size(length).build().unwrap();
+            group.clone().into_builder().set_column_metadata(columns).build().unwrap()
+        };
+        for length in [-1, i64::MAX, file_bytes as i64] {
+            let reason = check_group(&with_length(length), file_bytes).unwrap_err();
+            assert!(reason.starts_with(&format!("a column claims {length} bytes")), "{reason}");
+        }
+    }
 }
