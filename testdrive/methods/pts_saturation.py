@@ -19,7 +19,7 @@ from testdrive.methods.method import Method
 from testdrive.methods.runs import SECOND_NS, Run
 from testdrive.methods.scales import log_range, round_above
 from testdrive.methods.steadiness import STEADINESS_HEAD, WINDOW, Fit, bounds, fit_of
-from testdrive.methods.written import Written
+from testdrive.methods.written import Written, fills_axis
 from testdrive.report import units
 
 PHASE = "writes"
@@ -78,7 +78,7 @@ def _figure(drawn: Sequence[_Writes], step_s: int, over: str) -> Figure:
             f"time since the first write ({'min' if step_s == ROUND_S else 's'})", low=0.0, high=last
         )
     else:
-        x_axis = Axis("drive fills (bytes written / capacity)", low=0.0, high=last or 1.0)
+        x_axis = fills_axis(last)
     return Figure(
         f"pts-saturation-{over}",
         f"IOPS and mean latency of each {each}, over {'drive fills' if over == 'fills' else 'time'}",

@@ -13,7 +13,7 @@ from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
 from testdrive.methods.method import Method
 from testdrive.methods.runs import SECOND_NS, Run
 from testdrive.methods.scales import headroom, log_range
-from testdrive.methods.written import Written
+from testdrive.methods.written import Written, fills_axis
 from testdrive.report import palette, units
 
 #: The phases, by what they write.
@@ -61,7 +61,7 @@ class _Scales:
 
     @property
     def fills(self) -> Axis:
-        return Axis("drive fills (bytes written / capacity)", low=0.0, high=self.whole_fills)
+        return fills_axis(self.whole_fills)
 
 
 def look(runs: Sequence[Run]) -> Findings:
@@ -94,7 +94,7 @@ def _scales(drawn: Sequence[_Writes]) -> _Scales:
     return _Scales(
         step,
         float(whole_s),
-        max((each for each in fills if math.isfinite(each)), default=1.0),
+        max((each for each in fills if math.isfinite(each)), default=0.0),
         Axis(title, low=0.0, high=headroom(highest), si_unit="IOPS"),
         Axis("mean latency (log)", scale="log", low=low, high=high, si_unit="s"),
     )

@@ -11,9 +11,15 @@ from numpy.typing import NDArray
 
 from testdrive.manifest import Phase
 from testdrive.methods.cliff import Levels, levels_of
+from testdrive.methods.drawing import Axis
 from testdrive.methods.runs import Run, Seconds
 from testdrive.metrics.write_amplification import counted
 from testdrive.report import units
+
+
+def fills_axis(last: float) -> Axis:
+    """How often the drive was written over, up to the last of all drives; to one fill where none is known."""
+    return Axis("drive fills (bytes written / capacity)", low=0.0, high=last or 1.0)
 
 
 @dataclass(frozen=True)

@@ -199,21 +199,18 @@ def _draw_latency(panel: Axes, view: View, views: Views) -> None:
         panel.plot(
             middle, view.lines.p99_ns / 1e9, color="#7a5200", linewidth=0.7, linestyle=":", label="p99"
         )
-    panel.plot(
-        middle,
-        view.lines.mean_ns / 1e9,
-        color="black",
-        linewidth=1.0,
-        marker=".",
-        markersize=1.5,
-        label="mean",
-    )
+    draw_mean(panel, middle, view.lines.mean_ns / 1e9)
     panel.set_yscale("log")
     panel.set_ylim(scales.latency.low / 1e9, scales.latency.high / 1e9)
     panel.yaxis.set_major_formatter(EngFormatter("s"))
     panel.set_ylabel("service time (log)")
     panel.set_title(plain(view.subject.label), loc="left")
     panel.figure.colorbar(mesh, ax=panel, label="I/Os in a cell", pad=0.01)
+
+
+def draw_mean(panel: Axes, middle: NDArray[Any], mean_s: NDArray[Any]) -> None:
+    """Draw mean latencies over the middles of their windows; a window alone between empty ones is a dot."""
+    panel.plot(middle, mean_s, color="black", linewidth=1.0, marker=".", markersize=1.5, label="mean")
 
 
 def _draw_trims(panel: Axes, view: View, views: Views) -> None:

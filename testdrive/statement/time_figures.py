@@ -13,7 +13,7 @@ from matplotlib.ticker import EngFormatter, FuncFormatter
 
 from testdrive.manifest import OPCODES
 from testdrive.report import palette
-from testdrive.report.figures import DENSITY, new_figure, plain
+from testdrive.report.figures import DENSITY, draw_mean, new_figure, plain
 from testdrive.statement.timeline import Timeline
 from testdrive.statement.view import View, Views
 
@@ -133,15 +133,7 @@ def latency_figure(views: Views) -> Figure | None:
         )
         middle = (np.arange(view.time.windows) + 0.5) * view.time.width_ns / view.time.unit[0]
         panel.plot(middle, found.max_ns / 1e9, color="#c84800", linewidth=0.6, label="max of each step")
-        panel.plot(
-            middle,
-            found.mean_ns / 1e9,
-            color="black",
-            linewidth=1.0,
-            marker=".",
-            markersize=1.5,
-            label="mean",
-        )
+        draw_mean(panel, middle, found.mean_ns / 1e9)
         panel.set_yscale("log")
         panel.yaxis.set_major_formatter(EngFormatter("s"))
         panel.set_ylabel("service time")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 import scenes
+from waiting import until
 
 from testdrive.compare import write_comparison
 from testdrive.report import write_report
@@ -64,14 +64,6 @@ def comparison(shared):
     """The opened comparison; whatever a test makes it do must not be a fault."""
     yield shared
     assert not shared.faults, shared.faults
-
-
-def until(page, predicate: str, arg: object = None) -> None:
-    """Wait for a predicate. Playwright's own waiting needs eval, which the page's security policy forbids."""
-    deadline = time.monotonic() + 15
-    while not page.evaluate(predicate, arg):
-        assert time.monotonic() < deadline, predicate
-        page.wait_for_timeout(50)
 
 
 def drawn(page) -> list[dict]:

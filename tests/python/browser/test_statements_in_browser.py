@@ -5,7 +5,6 @@ error.
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,22 +12,10 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "statement"))
 
 import recordings
+from waiting import until
 
 from testdrive.statement import write_statement
 
-KINDS = [
-    "rates",
-    "mix",
-    "sizes",
-    "places",
-    "hot",
-    "growth",
-    "arrivals",
-    "in-flight",
-    "statement-latency",
-    "opcode-latency",
-    "trim-streams",
-]
 DRAWN = """element => ({
     kind: element.dataset.plot,
     titles: Object.entries(element.layout)
@@ -57,14 +44,6 @@ def one(pages, open_page):
         yield page
 
 
-def until(page, predicate: str, arg: object = None) -> None:
-    """Wait for a predicate. Playwright's own waiting needs eval, which the page's security policy forbids."""
-    deadline = time.monotonic() + 15
-    while not page.evaluate(predicate, arg):
-        assert time.monotonic() < deadline, predicate
-        page.wait_for_timeout(50)
-
-
 def drawn(page) -> list[dict]:
     return [element.evaluate(DRAWN) for element in page.query_selector_all(".plot")]
 
@@ -80,7 +59,7 @@ def check_plots(page) -> list[dict]:
 
 
 def test_every_figure_is_drawn_with_titles_on_all_axes(one):
-    assert sorted(plot["kind"] for plot in check_plots(one)) == sorted(KINDS)
+    assert sorted(plot["kind"] for plot in check_plots(one)) == sorted(recordings.PLOTS)
 
 
 def test_two_recordings_have_every_figure_on_the_same_scales(pages, open_page):
@@ -185,7 +164,8 @@ def test_printing_draws_light_plots_within_the_sheet(pages, open_page):
 
 
 @pytest.mark.parametrize(
-    "kind", [kind for kind in recordings.KINDS if kind not in ("mixed", "lost events", "only reads")]
+    "kind",
+    [kind for kind in recordings.KINDS if kind not in ("mixed", "lost events", "only reads")],
 )
 def test_pages_of_every_kind_of_recording_do_no_wrong(kind, tmp_path, open_page):
     with open_page(write_statement([recordings.KINDS[kind](tmp_path / "a.rec")])) as page:

@@ -11,6 +11,20 @@ import numpy as np
 
 SECOND_NS = 1_000_000_000
 Columns = dict[str, Any]
+#: The kinds of plots on the page of a statement that has everything.
+PLOTS = [
+    "rates",
+    "mix",
+    "sizes",
+    "places",
+    "hot",
+    "growth",
+    "arrivals",
+    "in-flight",
+    "statement-latency",
+    "opcode-latency",
+    "trim-streams",
+]
 
 
 def mixed(seconds: int = 90, rate_per_s: int = 60, seed: int = 1) -> Columns:

@@ -101,21 +101,7 @@ def test_the_page_says_what_the_workload_is_and_what_a_drive_needs(mixed):
 def test_each_figure_has_words_on_how_to_read_it_and_a_label(mixed):
     markup = visible(mixed / PAGE_NAME)
     kinds = re.findall(r'data-plot="([^"]*)"', markup)
-    assert sorted(kinds) == sorted(
-        [
-            "rates",
-            "mix",
-            "sizes",
-            "places",
-            "hot",
-            "growth",
-            "arrivals",
-            "in-flight",
-            "statement-latency",
-            "opcode-latency",
-            "trim-streams",
-        ]
-    )
+    assert sorted(kinds) == sorted(recordings.PLOTS)
     assert markup.count("How to read it:") == len(kinds)
     assert len(re.findall(r'data-plot="[^"]*"[^>]*aria-label="[^"]+"', markup)) == len(kinds)
 
