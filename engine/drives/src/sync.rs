@@ -27,6 +27,8 @@ struct Task {
 
 /// Threads that each do one command at a time.
 pub(crate) struct Pool {
+    /// What no thread has yet: the caller reads the clock between `queue` and `kick`.
+    queued: Vec<Task>,
     tasks: Sender<Task>,
     done: Receiver<Completion>,
     in_flight: usize,
@@ -53,16 +55,23 @@ impl Pool {
                 }
             })?;
         }
-        Ok(Pool { tasks, done, in_flight: 0 })
+        Ok(Pool { queued: Vec::new(), tasks, done, in_flight: 0 })
     }
 
-    /// Hands a command to the next free thread. `buffer` is where it reads from or writes to.
-    pub(crate) fn send(&mut self, slot: u32, command: Command, buffer: usize) {
+    /// Takes a command. `buffer` is where it reads from or writes to.
+    pub(crate) fn queue(&mut self, slot: u32, command: Command, buffer: usize) {
         self.in_flight += 1;
-        self.tasks.send(Task { slot, command, buffer }).expect("the threads outlive the pool");
+        self.queued.push(Task { slot, command, buffer });
     }
 
-    /// Commands not yet reaped.
+    /// Hands what was taken to the threads that are free next.
+    pub(crate) fn kick(&mut self) {
+        for task in self.queued.drain(..) {
+            self.tasks.send(task).expect("the threads outlive the pool");
+        }
+    }
+
+    /// Commands not yet reaped, those among them that were not handed over.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -98,7 +107,6 @@ pub struct SyncDrive {
     clock: Clock,
     buffers: ManuallyDrop<Buffers>,
     pool: Pool,
-    queued: Vec<Task>,
     depth: usize,
 }
 
@@ -111,7 +119,7 @@ impl SyncDrive {
         let QueueOptions { clock, depth, .. } = *options;
         let buffers = ManuallyDrop::new(Buffers::new(options)?);
         let pool = Pool::start(&device, clock, depth)?;
-        Ok(SyncDrive { device, clock, buffers, pool, queued: Vec::with_capacity(depth), depth })
+        Ok(SyncDrive { device, clock, buffers, pool, depth })
     }
 }
 
@@ -143,7 +151,7 @@ impl Drive for SyncDrive {
     }
 
     fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {
-        if self.queued.len() + self.pool.in_flight() >= self.depth {
+        if self.pool.in_flight() >= self.depth {
             return Err(SubmitError::Full);
         }
         self.device.check(command.opcode)?;
@@ -154,14 +162,12 @@ impl Drive for SyncDrive {
             Opcode::Write => self.buffers.for_write(slot, length) as usize,
             Opcode::Trim | Opcode::Flush | Opcode::WriteZeroes => 0,
         };
-        self.queued.push(Task { slot, command: *command, buffer });
+        self.pool.queue(slot, *command, buffer);
         Ok(())
     }
 
     fn kick(&mut self) -> io::Result<()> {
-        for Task { slot, command, buffer } in self.queued.drain(..) {
-            self.pool.send(slot, command, buffer);
-        }
+        self.pool.kick();
         Ok(())
     }
 
@@ -235,5 +241,53 @@ fn execute(device: &Device, task: &Task) -> io::Result<()> {
             DeviceKind::File => allocate(fd, device::PUNCH_HOLE, command),
         },
         Opcode::WriteZeroes => allocate(fd, device.zeroes_mode(), command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::OpenOptions;
+    use std::os::unix::fs::FileExt;
+    use std::sync::Arc;
+
+    const BYTES: usize = 4096;
+
+    #[test]
+    fn no_thread_has_a_command_before_it_was_kicked_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("drive");
+        let file = OpenOptions::new().read(true).write(true).create_new(true).open(path).unwrap();
+        file.write_all_at(&[7; BYTES], 0).unwrap();
+        let file = Arc::new(file);
+        let identity = DriveIdentity::default();
+        let kind = DeviceKind::File;
+        let device =
+            Device { file: Arc::clone(&file), kind, writable: true, trims: true, polled: false, identity };
+        let clock = Clock::start();
+        let mut pool = Pool::start(&device, clock, 2).unwrap();
+        let zeroes = Command {
+            offset_bytes: 0,
+            length_bytes: BYTES as u64,
+            opcode: Opcode::WriteZeroes,
+            flags: Flags::NONE,
+        };
+        let content = || {
+            let mut bytes = [1; BYTES];
+            file.read_exact_at(&mut bytes, 0).unwrap();
+            bytes
+        };
+        pool.queue(0, zeroes, 0);
+        // Far more time than a thread takes that was given something.
+        thread::sleep(Duration::from_millis(100));
+        assert_eq!((pool.in_flight(), content()), (1, [7; BYTES]));
+        let submit_ns = clock.now_ns();
+        pool.kick();
+        let mut completions = Vec::new();
+        while completions.is_empty() {
+            pool.wait(WAIT_SLICE, &mut completions);
+        }
+        assert_eq!((completions[0].status, pool.in_flight(), content()), (0, 0, [0; BYTES]));
+        assert!(completions[0].complete_ns >= submit_ns);
     }
 }

@@ -193,7 +193,7 @@ impl Drive for UringDrive {
         }
         self.device.check(command.opcode)?;
         if let Some(pool) = self.trim_pool.as_mut().filter(|_| command.opcode == Opcode::Trim) {
-            pool.send(slot, *command, 0);
+            pool.queue(slot, *command, 0);
             return Ok(());
         }
         let preflush = command.opcode == Opcode::Write && command.flags.contains(Flags::PREFLUSH);
@@ -225,7 +225,10 @@ impl Drive for UringDrive {
     }
 
     fn kick(&mut self) -> io::Result<()> {
-        // The poll that follows submits with the same system call that brings completions in.
+        if let Some(pool) = &mut self.trim_pool {
+            pool.kick();
+        }
+        // The poll that follows submits to the ring, with the same system call that brings completions in.
         Ok(())
     }
 
