@@ -114,9 +114,11 @@ def _unpack(package: str, directory: Path, root: Path) -> Path:
             ["apt-get", "download", "-qq", package], cwd=debs, capture_output=True, text=True, check=False
         )
         if done.returncode:
+            # Warnings, as of a download that root makes, are beside the point.
+            errors = [line for line in done.stderr.splitlines() if line.startswith("E:")]
             raise MissingError(
                 f"the package {package} cannot be downloaded (apt-get download, into {debs}); run"
-                f" `apt-get update`, and see that the archive can be reached: {done.stderr.strip()}"
+                f" `apt-get update`, and see that the archive can be reached: {' '.join(errors)}"
             )
     # Debian writes the colon of an epoch as %3a; one file of the package is enough.
     deb = sorted(debs.glob(f"{package}_*.deb"))[-1]

@@ -48,7 +48,7 @@ END
     cp -r /tmp/$1.rec /job/
 }}
 timed='{{"kind": "replay", "recording": "/tmp/workload.rec"}}'
-closed='{{"kind": "synthetic", "depth": 16, "ios": 8000}}'
+closed='{{"kind": "synthetic", "depth": 16, "ios": 20000}}'
 for round in 1 2; do
     run block-$round /dev/nvme0n1 "$timed"
     run passthrough-$round /dev/ng0n1 "$timed"
