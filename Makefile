@@ -18,6 +18,8 @@ STATIC_TRIPLE := $(shell uname -m)-unknown-linux-gnu
 STATIC_DIRECTORY := $(or $(CARGO_TARGET_DIR),target)/static
 STATIC_ENGINE := $(STATIC_DIRECTORY)/$(STATIC_TRIPLE)/release/testdrive-engine
 INSTALLED := $(VENV)/.installed
+# Two tests at a time, whatever the machine: more would disturb those that keep to a clock.
+IN_PARALLEL := --numprocesses 2 --dist worksteal
 RUST_SOURCES := $(shell find engine -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 
 .PHONY: help
@@ -35,7 +37,7 @@ demo: install ## a real workload on five drives, side by side: no hardware, no p
 .PHONY: test
 test: install ## every test of both planes
 	$(CARGO) test --workspace --locked
-	$(BIN)/pytest
+	$(BIN)/pytest $(IN_PARALLEL)
 
 .PHONY: check
 check: install ## format, lint, types and the fast tests
@@ -46,7 +48,7 @@ check: install ## format, lint, types and the fast tests
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(CARGO) test --workspace --locked --quiet --lib
-	$(BIN)/pytest --quiet -m "not slow" --ignore tests/python/browser
+	$(BIN)/pytest $(IN_PARALLEL) --quiet -m "not slow" --ignore tests/python/browser
 
 .PHONY: fuzz
 fuzz: toolchain ## try every decoder with bytes of all kinds, for FUZZ_SECONDS each (20)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from testdrive.plans import Plan
 
 #: What was missing, and for how many tests.
-_missing: Counter[str] = Counter()
+missed: Counter[str] = Counter()
 
 
 def require(program: str) -> str:
@@ -36,7 +36,7 @@ def require(program: str) -> str:
     return path
 
 
-def run_testdrive(*arguments: str | Path, timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+def run_testdrive(*arguments: str | Path, timeout_s: float = 300) -> subprocess.CompletedProcess[str]:
     """Run the installed command with the real engine, as a user does; without them the test is skipped."""
     from testdrive.engine import find_engine
     from testdrive.errors import EngineError
@@ -68,6 +68,24 @@ def loop_device(image: Path, size_bytes: int) -> Iterator[Path]:
         subprocess.run([losetup, "-d", device], check=True)
 
 
+#: Where the images beside pages are made, which takes most of the time of a page.
+_IMAGES = (
+    "testdrive.compare.comparison.write_figures",
+    "testdrive.methods.page.write_images",
+    "testdrive.report.single.write_figures",
+    "testdrive.statement.page.write_figures",
+)
+
+
+@contextmanager
+def no_images() -> Iterator[None]:
+    """Pages that are written in this process get no images, which other tests draw of the same content."""
+    with pytest.MonkeyPatch.context() as patch:
+        for function in _IMAGES:
+            patch.setattr(function, lambda *_: [])
+        yield
+
+
 def needed_values(plan: Plan) -> dict[str, str]:
     """A value for each parameter that a built-in plan must be given."""
     # Any text is a path, and 1 a number; rules have a language of their own.
@@ -77,7 +95,7 @@ def needed_values(plan: Plan) -> dict[str, str]:
 
 def missing(what: str) -> None:
     """End this test because a component that it needs is not there."""
-    _missing[what] += 1
+    missed[what] += 1
     if in_ci():
         pytest.fail(f"{what} is missing; .ci/packages.txt has what the tests need", pytrace=False)
     pytest.skip(f"{what} is missing")
@@ -90,7 +108,7 @@ def in_ci() -> bool:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Count what was missing, so that a run without it is not taken for a whole one. Used by conftest.py."""
-    if _missing:
+    if missed:
         terminalreporter.section("missing components")
-        for what, tests in sorted(_missing.items()):
+        for what, tests in sorted(missed.items()):
             terminalreporter.line(f"{what}: {tests} {'test' if tests == 1 else 'tests'} not run")

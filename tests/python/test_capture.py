@@ -125,22 +125,27 @@ class Capturing:
         except EngineError:
             missing("the engine's release build")
         command = [sys.executable, "-m", "testdrive", "capture", *map(str, arguments)]
-        before = set(INSTANCES.iterdir())
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         deadline = time.monotonic() + 60
         # The instance is there a moment before its events are switched on.
-        while not any(self._is_on(path) for path in set(INSTANCES.iterdir()) - before):
+        while not self._is_on():
             assert self.process.poll() is None, self.process.communicate()[1]
             assert time.monotonic() < deadline
             time.sleep(0.05)
 
-    @staticmethod
-    def _is_on(instance: Path) -> bool:
+    @property
+    def engine(self) -> int | None:
+        """The engine's process, once it is there."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        return int(children) if children else None
+
+    def _is_on(self) -> bool:
+        """Whether the engine's own instance traces: others may capture at the same time."""
         try:
-            return (
-                instance.name.startswith("testdrive-")
-                and (instance / "tracing_on").read_text().strip() == "1"
+            return any(
+                (instance / "tracing_on").read_text().strip() == "1"
                 and (instance / "events/block/block_rq_complete/enable").read_text().strip() == "1"
+                for instance in INSTANCES.glob(f"testdrive-{self.engine}-*")
             )
         except OSError:
             return False
@@ -180,11 +185,11 @@ def test_lost_events_stand_in_the_report_of_the_capture_and_of_its_replay(tmp_pa
     recording, run = tmp_path / "prod.rec", tmp_path / "a.rec"
     with loop_device(tmp_path / "loop.img", 64 << 20) as device:
         capturing = Capturing(device, "-o", recording, "--buffer", "64KiB")
-        engine = Path(f"/proc/{capturing.process.pid}/task/{capturing.process.pid}/children").read_text()
+        assert capturing.engine is not None
         # Nobody reads the buffer while it overflows.
-        os.kill(int(engine), signal.SIGSTOP)
+        os.kill(capturing.engine, signal.SIGSTOP)
         read_blocks(device, 10_000)
-        os.kill(int(engine), signal.SIGCONT)
+        os.kill(capturing.engine, signal.SIGCONT)
         read_blocks(device, 10)
         status, out, err = capturing.stop()
     assert status == 0, err
