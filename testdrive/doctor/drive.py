@@ -82,10 +82,11 @@ def at_an_address(host: Host, uri: str, listed: Listed) -> Iterator[Finding]:
     """Every finding about a drive that is named by its PCI address, for the user-space driver."""
     place, _, options = uri.partition("?")
     address = user_space.address_of(place)
-    if address is None or not host.exists(f"sys/bus/pci/devices/{address}"):
+    is_there = address is not None and host.exists(f"sys/bus/pci/devices/{address}")
+    if address is None or not user_space.is_nvme(host, address):
         yield problem(
             "drive",
-            "there is no such PCI device",
+            "it is no NVMe controller" if is_there else "there is no such PCI device",
             "it cannot be tested",
             "testdrive drives lists those that there are, with their addresses",
             subject=place,
@@ -102,11 +103,12 @@ def at_an_address(host: Host, uri: str, listed: Listed) -> Iterator[Finding]:
             subject=place,
         )
     for disk in namespaces_of(host, address):
-        yield may_be_written(place, disk, listed)
-        yield block_size(host, place, disk)
-        yield write_cache(host, place, disk)
-        yield link.finding(host, place, disk)
-        yield temperature(host, place, disk)
+        node = f"/dev/{disk}"
+        yield may_be_written(node, disk, listed)
+        yield block_size(host, node, disk)
+        yield write_cache(host, node, disk)
+        yield link.finding(host, node, disk)
+        yield temperature(host, node, disk)
     noiommu = "noiommu=yes" in options.split("&")
     yield user_space.of_drive(host, place, address, listed, is_chosen=True, noiommu=noiommu)
 

@@ -86,9 +86,14 @@ def of_drive(
     return judged(code, path, usable, wanting, subject=subject, is_chosen=is_chosen)
 
 
+def is_nvme(host: Host, address: str) -> bool:
+    """Whether an NVMe controller is at a PCI address."""
+    return host.read(f"sys/bus/pci/devices/{address}/class") == _NVME_CLASS
+
+
 def _nvme_functions(host: Host) -> list[str]:
-    found = host.all("sys/bus/pci/devices/*/class")
-    return [path.parent.name for path in found if host.read(path) == _NVME_CLASS]
+    addresses = [path.name for path in host.all("sys/bus/pci/devices/*")]
+    return [address for address in addresses if is_nvme(host, address)]
 
 
 def _of_host(host: Host) -> list[Wanting]:

@@ -260,7 +260,11 @@ def test_a_drive_is_told_of_every_path_and_judged_by_the_one_that_it_was_named_b
 
 def test_an_address_that_nothing_has_prevents_runs(server: Server) -> None:
     for uri in ("pci:0000:09:00.0", "pci:nonsense", "pci:"):
-        assert codes(server, uri)["drive"].prevents_runs
+        (found,) = codes(server, uri).values()
+        assert (found.found, found.prevents_runs) == ("there is no such PCI device", True)
+    server.write(f"{OTHER}/class", "0x020000")
+    server.link("sys/bus/pci/devices/0000:01:00.1", OTHER)
+    assert codes(server, "pci:01:00.1")["drive"].found == "it is no NVMe controller"
 
 
 def test_a_drive_that_vfio_has_already_can_be_released(server: Server) -> None:
