@@ -78,6 +78,7 @@ class ReplayPhase(_Phase):
     without: list[Opcode] | None = None
     streams: Literal["one", "source"] | None = None
     max_in_flight: PositiveInt | None = None
+    max_lag_ns: PositiveInt | None = None
 
 
 class BlockShare(_Part):

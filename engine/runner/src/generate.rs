@@ -6,7 +6,6 @@ use crate::event::Event;
 use crate::feed_queue::{queues, Feeds};
 use crate::generated::Generated;
 use crate::job_generated::ArrivalsJob;
-use crate::orders::GaveUp;
 use crate::phase::PhaseContext;
 use crate::phase_outcome::PhaseOutcome;
 use crate::plan::PhasePlan;
@@ -14,7 +13,7 @@ use crate::rounds::Rounds;
 use crate::submitters::{run_submitters, Feed, Feeding, RowProducers};
 use crate::warnings;
 use crate::workload::Workload;
-use serde_json::{json, Map};
+use serde_json::Map;
 use testdrive_core::Opcode;
 use testdrive_drives::Target;
 
@@ -57,10 +56,8 @@ pub fn generate(
             tell(Event::Warning(warnings::not_steady(plan.job.name(), rounds.count())));
         }
     }
-    if let Some(GaveUp { stream, at_ns, lag_ns, max_lag_ns }) = outcome.gave_up {
-        let name = usize::try_from(stream).ok().and_then(|stream| names.get(stream));
-        let found = json!({"stream": name, "at_ns": at_ns, "lag_ns": lag_ns, "max_lag_ns": max_lag_ns});
-        findings.insert("cannot_keep_up".into(), found);
+    if let Some(gave_up) = outcome.gave_up {
+        findings.insert("cannot_keep_up".into(), gave_up.to_json(&names));
     }
     if !names.is_empty() {
         findings.insert("streams".into(), names.into());

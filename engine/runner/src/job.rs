@@ -278,6 +278,9 @@ pub struct ReplayJob {
     /// Outstanding I/Os beyond which further ones wait.
     #[serde(default = "job_defaults::max_in_flight")]
     pub max_in_flight: u32,
+    /// How far behind its time an I/O of a timed replay may be before the run is given up.
+    #[serde(default)]
+    pub max_lag_ns: Option<i64>,
     /// Whether metrics are over its rows.
     #[serde(default = "job_defaults::yes")]
     pub measured: bool,

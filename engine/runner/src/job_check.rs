@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::job::{Data, Job, Pace, PhaseJob, ReplayJob, Step, Streams, JOB_VERSION};
-use crate::job_check_generated::{check_prepare, check_synthetic};
+use crate::job_check_generated::{check_prepare, check_synthetic, check_time};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -120,6 +120,11 @@ fn check_replay(job: &ReplayJob) -> Result<(), RunError> {
     check((0..=TIME_MAX_NS).contains(&job.from_ns), "from_ns", job.from_ns, "a time of at least 0")?;
     let window_valid = job.to_ns.is_none_or(|to_ns| to_ns > job.from_ns && to_ns <= TIME_MAX_NS);
     check(window_valid, "to_ns", job.to_ns.unwrap_or(0), "a time after from_ns")?;
+    if let Some(max_lag_ns) = job.max_lag_ns {
+        check_time("max_lag_ns", max_lag_ns)?;
+        let wanted = "none without pace 'timed': no other has times to be late for";
+        check(job.pace == Pace::Timed, "max_lag_ns", max_lag_ns, wanted)?;
+    }
     let one_submitter = job.pace != Pace::Depth || job.streams == Streams::One;
     check(
         one_submitter,
@@ -162,6 +167,9 @@ mod tests {
         assert!(message(r#"{"kind":"replay","recording":"b","from_ns":5,"to_ns":5}"#).contains("to_ns is 5"));
         assert!(message(r#"{"kind":"replay","recording":"b","pace":"depth","streams":"source"}"#)
             .contains("streams"));
+        assert!(message(r#"{"kind":"replay","recording":"b","max_lag_ns":0}"#).contains("max_lag_ns is 0"));
+        assert!(message(r#"{"kind":"replay","recording":"b","max_lag_ns":5,"pace":"asap"}"#)
+            .contains("max_lag_ns is 5: give none without pace 'timed'"));
         assert!(synthetic(r#""ios":1,"depth":0"#).contains("depth is 0"));
         assert!(synthetic(r#""ios":1,"block_bytes":1000"#).contains("block_bytes is 1000"));
         assert!(synthetic(r#""depth":1"#).contains("an end is absent"));

@@ -255,7 +255,7 @@ fn check_rate(key: &str, rate: f64) -> Result<(), RunError> {
     check((1e-3..=1e15).contains(&rate), key, rate, "a rate of at least 0.001 a second")
 }
 
-fn check_time(key: &str, time_ns: i64) -> Result<(), RunError> {
+pub fn check_time(key: &str, time_ns: i64) -> Result<(), RunError> {
     check((1..=TIME_MAX_NS).contains(&time_ns), key, time_ns, "a time above 0, of at most a year")
 }
 

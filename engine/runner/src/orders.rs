@@ -6,6 +6,7 @@ use crate::job_streams::MaxLag;
 use crate::rounds::Tally;
 use crate::stop::Stop;
 use crate::throttle::Limits;
+use serde_json::{json, Value};
 use std::sync::atomic::{AtomicI64, AtomicU64};
 use std::sync::Mutex;
 use testdrive_core::OpcodeCounts;
@@ -100,6 +101,15 @@ pub struct GaveUp {
     pub lag_ns: i64,
     /// How late it might have been.
     pub max_lag_ns: i64,
+}
+
+impl GaveUp {
+    /// As the accounting has it, with what the phase calls its streams.
+    pub fn to_json(self, names: &[String]) -> Value {
+        let GaveUp { stream, at_ns, lag_ns, max_lag_ns } = self;
+        let name = usize::try_from(stream).ok().and_then(|stream| names.get(stream));
+        json!({"stream": name, "at_ns": at_ns, "lag_ns": lag_ns, "max_lag_ns": max_lag_ns})
+    }
 }
 
 /// What a worker did.

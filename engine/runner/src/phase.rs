@@ -68,7 +68,13 @@ pub fn run_phase(
             let (feeds, feds) = queues(plan.submitters(target));
             let feeding =
                 Feeding { sources: feds, feeder: Some((Feed::Recording(feeder), feeds)), rounds: None };
-            run_submitters(plan, target, feeding, producers, context, tell)
+            // The streams of a phase before are none of the source's.
+            context.shared.stream_names.lock().expect("no holder of this lock panics").clear();
+            let mut outcome = run_submitters(plan, target, feeding, producers, context, tell)?;
+            if let Some(gave_up) = outcome.gave_up {
+                outcome.findings.insert("cannot_keep_up".into(), gave_up.to_json(&[]));
+            }
+            Ok(outcome)
         }
         (PhaseJob::Replay(_), None) => unreachable!("a replay's recording was opened with the job"),
     }

@@ -88,7 +88,8 @@ impl PhasePlan<'_> {
     pub fn max_lag(&self) -> MaxLag {
         match self.job {
             PhaseJob::Synthetic(job) => job.max_lag(),
-            PhaseJob::Prepare(_) | PhaseJob::Replay(_) => MaxLag::None,
+            PhaseJob::Replay(job) => job.max_lag_ns.map_or(MaxLag::None, MaxLag::Same),
+            PhaseJob::Prepare(_) => MaxLag::None,
         }
     }
 

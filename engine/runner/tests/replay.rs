@@ -222,6 +222,35 @@ fn an_io_that_is_longer_than_its_manifest_tells_is_left_out_and_counted() {
 }
 
 #[test]
+fn a_replay_that_falls_behind_by_more_than_it_may_is_given_up() {
+    let bench = Bench::new();
+    let source = bench.source(20_000, 64 * MIB);
+    // One I/O at a time: the drive takes longer for each than the time between two of them.
+    let patient = json!({"speed": 20.0, "max_in_flight": 1, "only": ["read"]});
+    let late = |row: &IoRecord| row.submit_ns - row.intended_ns;
+    let whole = bench.replay(SIM, "whole.rec", &source, patient.clone()).unwrap();
+    whole.assert_accounted();
+    assert_eq!(whole.accounting.get("cannot_keep_up"), None);
+    assert!(whole.rows.iter().map(late).max().unwrap() > 50_000_000);
+
+    let mut strict = patient;
+    strict["max_lag_ns"] = json!(10_000_000);
+    let given_up = bench.replay(SIM, "given-up.rec", &source, strict).unwrap();
+    assert_eq!(given_up.outcome.status, Status::Failed);
+    let reason = given_up.outcome.reason.clone().unwrap();
+    assert!(reason.starts_with("the drive cannot keep up: an I/O is 0.010 s behind its time"), "{reason}");
+    let found = &given_up.accounting["cannot_keep_up"];
+    assert_eq!((&found["stream"], &found["max_lag_ns"]), (&Value::Null, &json!(10_000_000)));
+    // What went until then is recorded, as it was in the run that went on; the rest was not reached.
+    assert_eq!(given_up.rows, whole.rows[..given_up.rows.len()]);
+    assert!(given_up.rows.iter().map(late).max().unwrap() <= 10_000_000);
+    assert!(given_up.ios("not_reached") > 0);
+    let first_not_issued = &whole.rows[given_up.rows.len()];
+    let due_ns = first_not_issued.intended_ns - given_up.recording.manifest.phases[0].start_ns;
+    assert_eq!(found["at_ns"].as_i64().unwrap() - found["lag_ns"].as_i64().unwrap(), due_ns);
+}
+
+#[test]
 fn a_window_is_replayed_from_its_own_start() {
     let bench = Bench::new();
     let source = bench.source(1_000, 64 * MIB);
