@@ -179,7 +179,9 @@ def _read(bound: BoundPlan, result: Result) -> None:
         result.error = result.error or error
         return
     result.verdict = judge(bound.rules, result.summary)
-    behind = any(metric_at(result.summary, f"{figures}.cannot_keep_up") for figures in ("act", "qos"))
+    behind = any(
+        metric_at(result.summary, f"{figures}.cannot_keep_up") for figures in ("act", "qos", "headroom")
+    )
     if behind and result.verdict.verdict == "fail" and isinstance(result.error, DriveFailure):
         # That the drive is too slow is what was to be found out, and the verdict says it.
         result.error = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ from testdrive.cli import options as shared
 from testdrive.errors import UsageError
 
 if TYPE_CHECKING:
-    from testdrive.plans import BoundPlan
+    from testdrive.plans import BoundPlan, Plan
 
 
 def run(
@@ -85,6 +86,7 @@ def run(
         if "arrivals" in settings:
             raise UsageError("--arrivals and --set arrivals are both given; give one of them")
         settings["arrivals"] = arrivals
+    _lead_to_headroom(loaded, settings)
     bound = bind(loaded, settings, short=short)
     request = running.Request(
         drives=drive or _drives_of(bound),
@@ -105,6 +107,20 @@ def run(
     if loaded.search is not None:
         return searching.carry_out(loaded, settings, request, short=short)
     return running.carry_out(bound, request)
+
+
+def _lead_to_headroom(plan: Plan, settings: dict[str, str]) -> None:
+    """Arrivals that are a recording are another question, with parameters of its own."""
+    given = settings.get("arrivals")
+    if plan.search != "rate" or given is None or given in plan.parameters["arrivals"].choices:
+        return
+    if "/" in given or Path(given).suffix or Path(given).exists():
+        rules = f" --set {shlex.quote(settings['rules'])}" if "rules" in settings else ""
+        raise UsageError(
+            f"arrivals is {given}, a recording, and the plan {plan.name!r} makes I/Os of its own; how many"
+            " times a recorded workload a drive takes is the plan headroom: testdrive run headroom --set"
+            f" recording={shlex.quote(given)}{rules}"
+        )
 
 
 def _drives_of(bound: BoundPlan) -> list[str]:

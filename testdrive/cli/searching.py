@@ -18,11 +18,12 @@ from testdrive.running import RunOptions, Target
 from testdrive.search.bisection import Found, Trial
 from testdrive.search.rates import RateDrive
 from testdrive.search.ratings import RatingDrive
+from testdrive.search.speeds import SpeedDrive
 from testdrive.search.trials import Drive
 
 PAGE_NAME = "index.html"
 #: By what a plan names in its ``search``.
-_KINDS: dict[str, type[Drive]] = {"rating": RatingDrive, "rate": RateDrive}
+_KINDS: dict[str, type[Drive]] = {"rating": RatingDrive, "rate": RateDrive, "speed": SpeedDrive}
 
 
 def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: bool = False) -> int:

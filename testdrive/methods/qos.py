@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
+from testdrive.methods.drawing import Findings, Table
 from testdrive.methods.method import Method
+from testdrive.methods.rule_figures import worst
 from testdrive.methods.runs import Run
-from testdrive.methods.scales import round_above
 from testdrive.methods.searches import (
     SINGLE_TRIALS,
     Search,
@@ -23,10 +22,9 @@ from testdrive.methods.searches import (
     seconds,
 )
 from testdrive.qos.verdict import is_qos, judge
-from testdrive.report import palette, units
+from testdrive.report import units
 
 _OUTCOMES = ("cannot keep up", "over a rule", "holds", "confirmed")
-_MS = 1e6
 
 
 def look(runs: Sequence[Run]) -> Findings:
@@ -42,73 +40,13 @@ def look(runs: Sequence[Run]) -> Findings:
     figures = [
         bars(found, "qos-rates", "Rates", caption, "confirmed rate", "I/Os a second"),
         outcomes(found, axis, "qos-trials", "Trials by rate", _OUTCOMES),
-        _worst(found, axis, "worst", "qos-response", "Response time by rate"),
-        _worst(found, axis, "worst_service", "qos-service", "Service time by rate"),
+        worst(found, axis, "worst", "qos-response", "Response time by rate"),
+        worst(found, axis, "worst_service", "qos-service", "Service time by rate"),
     ]
     holds = "every rule holds in every interval"
     histories = [history(each, "qos-history", "rate", _rate, _OUTCOMES, holds) for each in found]
     notes = border_notes(found, "rate", "held")
     return Findings(figures, [_rates(found)], notes, [*histories, *intervals])
-
-
-def _judged(searches: Sequence[Search]) -> dict[tuple[str, str], dict[str, Any]]:
-    """Each rule with its opcode, in their order, as the first trial that has it says it."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    for _, search in searches:
-        for trial in search["history"]:
-            for rule in trial["figures"]["rules"]:
-                found.setdefault((rule["rule"], rule["opcode"]), rule)
-    return found
-
-
-def _worst(searches: Sequence[Search], axis: Axis, key: str, name: str, title: str) -> Figure:
-    """The worst value of any interval, by rate, a panel for each rule and opcode."""
-    series: list[Series] = []
-    panels: list[Axis] = []
-    headings: list[str] = []
-    ends = np.array([0.0, axis.high or 1.0])
-    for panel, ((text, opcode), rule) in enumerate(_judged(searches).items()):
-        share = rule["unit"] == "share"
-        scaled = 100.0 if share else 1 / _MS
-        limit = rule["limit"] * scaled
-        highest = limit
-        for run, found in searches:
-            told = _points(found, text, opcode, key)
-            x = np.array([rate for rate, _ in told], np.float64)
-            y = np.array([value * scaled for _, value in told], np.float64)
-            highest = max(highest, float(y.max(initial=0.0)))
-            series.append(Series(run.subject.label, run.subject.ink, x, y, panel=panel))
-        series.append(Series("limit", palette.ORIGINAL, ends, np.full(2, limit), "rule", panel=panel))
-        unit = "share (%)" if share else "worst interval (ms)"
-        # Past the limit a drive's times grow without bound: linear, what matters would lie on the axis.
-        wide = not share and highest > 20 * limit
-        low, high = (None, None) if wide else (0.0, round_above(highest * 1.1))
-        panels.append(Axis(unit, "log" if wide else "linear", low=low, high=high))
-        headings.append(f"{text}, {opcode}s")
-    if not panels:
-        panels, headings = [Axis("worst interval (ms)")], ["no trial had a whole interval"]
-    what = "from when each I/O was due, which is judged"
-    if key != "worst":
-        what = "that the drive took for each I/O"
-    caption = (
-        f"The worst interval of each trial, by the time {what}. A trial that could not keep up has no point"
-        " if it ended within its first interval."
-    )
-    if key == "worst":
-        caption += (
-            " Where the I/Os that decide did not go at all, the point is the longest time that was seen:"
-            " they took more."
-        )
-    return Figure(name, title, caption, axis, tuple(panels), series, headings=tuple(headings))
-
-
-def _points(found: dict[str, Any], text: str, opcode: str, key: str) -> list[tuple[float, float]]:
-    return sorted(
-        (float(trial["value"]), float(rule[key]))
-        for trial in found["history"]
-        for rule in trial["figures"]["rules"]
-        if (rule["rule"], rule["opcode"]) == (text, opcode) and rule[key] is not None
-    )
 
 
 def _rates(searches: Sequence[Search]) -> Table:

@@ -109,6 +109,10 @@ def _derived(plan: Plan, values: Mapping[str, Any], given: Mapping[str, Any]) ->
         from testdrive.qos import plan as qos
 
         return qos.derive(values)
+    if plan.derive == "headroom":
+        from testdrive.headroom import plan as headroom
+
+        return headroom.derive(values)
     from testdrive.act.plan import derive
 
     return derive(values, [name for name, value in given.items() if value is not None])

@@ -130,9 +130,9 @@ class Plan(_Part):
     keep: Literal["rows", "slowest"] = "rows"
     parameters: dict[str, Parameter] = Field(default_factory=dict)
     #: What makes further values of the parameters, for phases to name: see docs/plans.md.
-    derive: Literal["act", "qos"] | None = None
+    derive: Literal["act", "qos", "headroom"] | None = None
     #: Whether it is run once, or again and again until the highest load that passes is found.
-    search: Literal["rating", "rate"] | None = None
+    search: Literal["rating", "rate", "speed"] | None = None
     #: Values of parameters that make a run of seconds of it, for trying (``--short``).
     short: dict[str, Any] = Field(default_factory=dict)
     phases: list[PlanPhase] = Field(min_length=1)

@@ -8,7 +8,7 @@ before the trial's end count in its last interval as longer than any limit.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
@@ -130,16 +130,17 @@ def judge(recording: Recording) -> Verdict:
     behind = next(
         (found for each in manifest.phases if (found := (each.accounting or {}).get("cannot_keep_up"))), None
     )
-    reasons = _cut_short(manifest.status, manifest.status_reason, behind)
+    reasons = cut_short(manifest.status, manifest.status_reason, behind)
     if whole < planned:
         reasons.append(f"{whole} of {planned} intervals are whole")
     if manifest.counts.errors:
         reasons.append(f"{manifest.counts.errors:,} I/Os failed or were never answered")
-    reasons += [reason for one in held for reason in _broken(one)]
+    reasons += [reason for one in held for reason in broken(one)]
     return Verdict("fail" if reasons else "pass", reasons, held, whole, planned, interval_ns, behind)
 
 
-def _cut_short(status: str, reason: str | None, behind: dict[str, Any] | None) -> list[str]:
+def cut_short(status: str, reason: str | None, behind: dict[str, Any] | None) -> list[str]:
+    """A sentence where a trial ended before its time."""
     if behind is not None:
         return [
             f"the drive cannot keep up: {behind['lag_ns'] / 1e9:.1f} s behind after"
@@ -217,15 +218,22 @@ def value_of(rule: Rule, taken: Distribution, not_issued: int = 0) -> Fraction |
     return Fraction(reached + not_issued, taken.n + not_issued)
 
 
-def _broken(held: Held) -> list[str]:
-    """A sentence if there are intervals that claim nothing, and one for the worst that is over the limit."""
+def _numbered(at: int) -> str:
+    return f"interval {at + 1}"
+
+
+def broken(held: Held, called: Callable[[int], str] = _numbered) -> list[str]:
+    """A sentence if there are intervals that claim nothing, and one for the worst that is over the limit.
+
+    ``called`` says what the interval of an index is called.
+    """
     rule, ios = held.rule, f"{held.opcode}s"
     reasons = []
     scarce = [at for at, value in enumerate(held.values) if value is None]
     if scarce:
         at = min(scarce, key=lambda place: held.samples[place])
         reasons.append(
-            f"{rule.quantity} cannot be claimed: interval {at + 1} has {held.samples[at]:,} {ios}, and it"
+            f"{rule.quantity} cannot be claimed: {called(at)} has {held.samples[at]:,} {ios}, and it"
             f" needs {rule.samples_min:,}; give a longer interval"
         )
     over = [
@@ -235,7 +243,7 @@ def _broken(held: Held) -> list[str]:
         value, at = max(over)
         limit = rule.text.partition("<")[2].lstrip("= ")
         must = f"and it must be {'at most' if rule.inclusive else 'below'} {limit}"
-        where = f"the {ios} of interval {at + 1}"
+        where = f"the {ios} of {called(at)}"
         if rule.is_share:
             took = f"took {rule.threshold_ns / _MS:g} ms or more"
             reasons.append(f"{float(value) * 100:.3g} % of {where} {took}, {must}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 from testdrive.errors import UsageError
@@ -33,10 +34,9 @@ class RateDrive(Drive):
         seed = values["seed"] + 1 if confirming else values["seed"]
         return {"rate": value, "seed": seed, **confirming_length(values, confirming)}
 
-    def settle(self) -> None:
+    def settle(self) -> Path | None:
         """Bring a real drive back from the trials before it; reads alone leave nothing behind."""
-        if self.bound().values["read-share"] < 1:
-            super().settle()
+        return super().settle() if self.bound().values["read-share"] < 1 else self.state
 
     def scale(self) -> tuple[Scale, float]:
         """The rates at which the rules can be claimed, up to the highest that may be tried."""

@@ -122,19 +122,31 @@ class Drive(ABC):
         self._prepare(whole, "prepared.rec", state)
         self.state = state
 
-    def _prepare(self, whole: BoundPlan, name: str, state: Path | None) -> None:
+    def _prepare(self, whole: BoundPlan, name: str, save_state: Path | None) -> None:
         phases: list[Phase] = [phase for phase in whole.phases if phase.kind == "prepare"]
         only = dataclasses.replace(whole, phases=phases, rules=[])
-        options = dataclasses.replace(self.options, save_state=state)
-        target = dataclasses.replace(self.target, recording=self.folder / name)
+        options = dataclasses.replace(self.options, save_state=save_state)
+        target = dataclasses.replace(self.target, uri=self._uri(self.state), recording=self.folder / name)
         result = run_one(only, target, options, self.show, f"{self.name} (preparing)")
         if result.error is not None:
             raise result.error
 
-    def settle(self) -> None:
-        """Bring a real drive back from the trials before it, by writing all of it once."""
+    def settle(self) -> Path | None:
+        """Bring a real drive back from the trials before it, by writing all of it once.
+
+        Returns
+        -------
+        pathlib.Path or None
+            The state in which a modelled drive begins the confirming run.
+        """
         if self.state is None and self.bound().values["prepare"] != "none":
             self._prepare(self.bound(prepare=self.settled_by), f"settled-{self.trials + 1:02}.rec", None)
+        return self.state
+
+    def _uri(self, state: Path | None) -> str:
+        """The drive in that state, of a modelled one."""
+        uri = self.target.uri
+        return uri if state is None else f"{uri}{'&' if '?' in uri else '?'}state={state}"
 
     def attempt(self, value: float, confirming: bool) -> Trial:
         """Run a load, and judge it.
@@ -144,16 +156,12 @@ class Drive(ABC):
         TestdriveError
             The run failed for another reason than that the drive is too slow.
         """
-        if confirming:
-            self.settle()
+        state = self.settle() if confirming else self.state
         self.trials += 1
         values = {**self.load(value, confirming), "prepare": "none"}
         kind = "confirming" if confirming else "trial"
         name = f"{drive_name(self.target.uri)}-{self.trials:02}-{kind}-{self._file_label(value)}.rec"
-        uri = self.target.uri
-        if self.state is not None:
-            uri += f"{'&' if '?' in uri else '?'}state={self.state}"
-        target = dataclasses.replace(self.target, uri=uri, recording=self.folder / name)
+        target = dataclasses.replace(self.target, uri=self._uri(state), recording=self.folder / name)
         title = f"{self.name} ({kind} {self.trials} at {self.shown(value)})"
         result = run_one(self.bound(**values), target, self.options, self.show, title)
         if result.error is not None:
@@ -167,8 +175,8 @@ class Drive(ABC):
 
     def search(self) -> Found:
         """Prepare the drive and search its load; the history is kept beside the run that decided."""
-        self.folder.mkdir(parents=True, exist_ok=True)
         scale, start = self.scale()
+        self.folder.mkdir(parents=True, exist_ok=True)
         self.prepare()
         found = self.find(scale, start)
         resolution = self.bound().values["resolution"]

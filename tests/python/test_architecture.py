@@ -41,13 +41,15 @@ ALLOWED: dict[str, str] = {
     "metrics.scans": "manifest recording segments",
     "act": "errors manifest recording segments",
     "qos": "errors manifest metrics.scans quantities recording segments",
-    "metrics": "act drive_events durable_json manifest metrics.scans power qos recording report.units"
-    " segments telemetry",
+    "headroom": "errors manifest metrics.scans qos recording report.units report.words segments",
+    "metrics": "act drive_events durable_json headroom manifest metrics.scans power qos recording"
+    " report.units segments telemetry",
     # What is run.
-    "plans": "act errors job manifest qos quantities",
+    "plans": "act errors headroom job manifest qos quantities",
     "progress": "events report.units",
     "running": "engine errors events job metrics plans power progress recording",
-    "search": "drive_names errors job plans qos running search.bisection search.history",
+    "search": "drive_names errors headroom job metrics plans qos report.units running"
+    " search.bisection search.history",
     "search.bisection": "",
     "search.history": "search.bisection",
     "doctor": "engine errors job power recording report.units report.words",
@@ -55,7 +57,7 @@ ALLOWED: dict[str, str] = {
     "report": "errors explanation manifest metrics power recording report.units report.words",
     "statement": "errors manifest metrics metrics.scans recording report report.units report.words",
     "compare": "errors manifest metrics metrics.scans recording report report.units report.words",
-    "methods": "act errors manifest metrics metrics.scans power qos recording report report.units"
+    "methods": "act errors headroom manifest metrics metrics.scans power qos recording report report.units"
     " report.words search.history segments",
     "demo": "compare errors plans running",
 }

@@ -154,7 +154,7 @@ def distributions(
         False leaves the second pass out: quantiles are then the greatest value of their bucket, at most
         :data:`RELATIVE_ERROR_MAX` above the exact ones.
     """
-    code, bucket = rows.opcode.cast("int64"), _bucket(rows[value])
+    code, bucket = rows.opcode.cast("int64"), bucket_of(rows[value])
     keyed = rows.select(code=code, value=rows[value], key=bucket * _KEY_STEP + code)
     coarse = recording.execute(
         keyed.group_by("key").aggregate(
@@ -173,7 +173,7 @@ def distributions(
     return Distributions(codes, values, count, total)
 
 
-def _bucket(value: Any) -> Any:
+def bucket_of(value: Any) -> Any:
     """A number that never falls as ``value`` rises, the same for values within 0.77 % of each other."""
     magnitude = (ibis.greatest(value.abs(), 1).ln() * _BUCKETS_PER_E).floor().cast("int64") + 1
     # By multiplication: a choice between branches would take the logarithm once in each.

@@ -20,8 +20,8 @@ pytestmark = pytest.mark.slow
 
 #: Each measurement by so much shorter than the short form has it: a page has something to draw all the same.
 BRIEFER = 5
-#: They take a load that the drive is rated for, and two search by many runs: tests of theirs run them.
-RATED = {"act", "act-rating", "qos"}
+#: They take a load that the drive is rated for, or search it by many runs: tests of theirs run them.
+RATED = {"act", "act-rating", "qos", "headroom"}
 #: These take half a minute on a device, on which tests of theirs run them: here they are run in virtual time.
 MODELLED = {"pts-iops", "pts-idle"}
 #: One die, so slow that its time holds few I/Os.

@@ -1,0 +1,235 @@
+"""The search of the highest speed of a recorded workload at which a user's rules on latencies hold."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from testdrive.errors import UsageError
+from testdrive.headroom.intervals import called
+from testdrive.headroom.workload import Workload, read_workload
+from testdrive.metrics.validity import LATENESS_P99_MAX_NS
+from testdrive.qos.rules import parse_rules
+from testdrive.report import units
+from testdrive.running import Result
+from testdrive.search.bisection import Found, Scale, Trial, bisect
+from testdrive.search.rates import failing_above
+from testdrive.search.trials import Drive
+
+#: The speed at which a search begins: as recorded.
+START = 1.0
+#: What a replay keeps in flight at most: the engine's own default.
+IN_FLIGHT_MAX = 4_096
+
+
+class SpeedDrive(Drive):
+    """One drive through the search of its headroom."""
+
+    key = "speed"
+    settled_by = "random"
+
+    @cached_property
+    def workload(self) -> Workload:
+        """What is replayed, read once.
+
+        Raises
+        ------
+        UsageError, RecordingError
+            It makes no workload whose headroom could be told.
+        """
+        return read_workload(self.bound().values)
+
+    @staticmethod
+    def shown(value: float) -> str:
+        """A speed as people write it."""
+        return f"{value:.3g}x"
+
+    def load(self, value: float, confirming: bool) -> dict[str, Any]:
+        """The plan's parameters for a speed; the window and the opcodes are settled by the recording."""
+        window = self.workload.window
+        return {
+            "speed": value,
+            "from": f"{window.from_ns}ns",
+            "to": f"{window.to_ns}ns",
+            "opcodes": self.workload.opcodes,
+        }
+
+    def settle(self) -> Path | None:
+        """Write the drive at random once more, a modelled one too; reads alone leave nothing behind.
+
+        A modelled drive would do in the confirming run what it did in the trial: it begins in another state,
+        with other random numbers.
+        """
+        values = self.bound().values
+        if not self.workload.writes or values["prepare"] == "none":
+            return self.state
+        if self.state is None:
+            by = "sequential" if values["prepare"] == "sequential" else "random"
+            self._prepare(self.bound(prepare=by), f"settled-{self.trials + 1:02}.rec", None)
+            return None
+        state = self.folder / f"settled-{self.trials + 1:02}.state"
+        again = self.bound(prepare="random", seed=values["seed"] + self.trials)
+        if values["prepare"] == "sequential":
+            return self.state
+        self._prepare(again, f"settled-{self.trials + 1:02}.rec", state)
+        return state
+
+    def scale(self) -> tuple[Scale, float]:
+        """The speeds that may be tried, from the recording's own on."""
+        if self.options.keep == "slowest":
+            raise UsageError(
+                "--keep slowest counts I/Os by when they completed, and headroom is judged by when they were"
+                " due; leave it away"
+            )
+        values = self.bound().values
+        # Whatever is wrong with the recording is told before the drive is written to.
+        _ = self.workload
+        scale = Scale(values["lowest"], values["highest"], 1 + values["resolution"], whole=False)
+        return scale, scale.clamp(START)
+
+    def find(self, scale: Scale, start: float) -> Found:
+        """Bisect."""
+        return bisect(self.attempt, scale, start)
+
+    def judged(self, value: float, confirming: bool, name: str, result: Result) -> Trial:
+        """What a run came to: whether every rule held in every interval, and whose fault it was if not."""
+        summary = result.summary or {}
+        verdict = summary.get("headroom") or {}
+        passes = verdict.get("verdict") == "pass"
+        reasons = [] if passes else list(verdict.get("reasons") or ["nothing was judged"])
+        late_ns = None if passes else host_lateness_ns(summary)
+        if late_ns is not None:
+            reasons.insert(0, _of_host(late_ns))
+        figures = {key: verdict.get(key) for key in ("rules", "intervals", "breaks_first")}
+        return Trial(
+            value=value,
+            passes=passes,
+            confirming=confirming,
+            cannot_keep_up=bool(verdict.get("cannot_keep_up")),
+            reasons=reasons,
+            recording=name,
+            figures={**figures, "host_late_ns": late_ns, "left_out": _left_out(summary)},
+        )
+
+    def facts(self, found: Found) -> dict[str, Any]:
+        """The rules, the workload, the failing speed next above and what broke there."""
+        values = self.bound().values
+        workload = self.workload
+        failing = failing_trial(found)
+        window = workload.window
+        return {
+            "failing_speed": failing.value if failing else None,
+            "breaks_first": failing.figures["breaks_first"] if failing else None,
+            "host_limited": failing is not None and failing.figures["host_late_ns"] is not None,
+            "rules": values["rules"],
+            "opcodes": workload.opcodes,
+            "interval_ns": values["interval"],
+            "intervals": len(workload.intervals),
+            "interval_longest_ns": workload.longest_ns,
+            "source": str(values["recording"]),
+            "from_ns": window.from_ns,
+            "to_ns": window.to_ns,
+            "ios": sum(workload.by_opcode.values()),
+            "recorded_mean_iops": workload.mean_iops,
+            "recorded_peak_iops": workload.peak_iops,
+            "lowest": values["lowest"],
+            "highest": values["highest"],
+            "at_least": values["at-least"],
+        }
+
+    def told(self, found: Found) -> str:
+        """The result in a line or two."""
+        values = self.bound().values
+        failing = failing_trial(found)
+        every = f"{values['rules']} in every interval"
+        parts = []
+        if found.value is None and failing is not None and failing.figures["host_late_ns"] is not None:
+            said = (
+                f"nothing is known of it; even {times(failing.value)} this workload is too much for the host"
+            )
+        elif found.value is None:
+            said = f"does not take this workload even at {times(values['lowest'])} its speed ({every})"
+        elif found.value < START:
+            said = f"does not take this workload as recorded, only {times(found.value)} its speed ({every})"
+        else:
+            said = f"takes {times(found.value)} this workload ({every})"
+        if failing is None and found.value is not None:
+            parts.append(f"{times(values['highest'])} is the most that may be tried (highest)")
+        elif failing is not None:
+            parts.append(self._failing(failing))
+        parts += self._load(found.value)
+        parts.append(f"{len(found.history)} trials")
+        if found.value is not None and self.fails(found):
+            parts.append(f"fail: it must be at least {times(values['at-least'])}")
+        return "; ".join([said, *parts])
+
+    def _failing(self, failing: Trial) -> str:
+        late_ns = failing.figures["host_late_ns"]
+        if late_ns is not None:
+            return f"at {times(failing.value)} {_of_host(late_ns)}"
+        first = failing.figures["breaks_first"]
+        why = failing.reasons[0]
+        if first is not None:
+            why = f"interval {called(first['start_ns'], first['end_ns'])} {first['what']}"
+        return f"{times(failing.value)} does not hold: {why}"
+
+    def _load(self, speed: float | None) -> list[str]:
+        if speed is None:
+            return []
+        mean, peak = self.workload.mean_iops * speed, self.workload.peak_iops * speed
+        return [f"that is {mean:,.0f} IOPS on average and {peak:,.0f} in its busiest second"]
+
+    def fails(self, found: Found) -> bool:
+        """Whether no speed holds, or one that is too low."""
+        wanted = self.bound().values["at-least"]
+        return found.value is None or (wanted is not None and found.value < wanted)
+
+
+def times(speed: float) -> str:
+    """A speed in words: `3.2 times`."""
+    return f"{speed:.3g} times"
+
+
+def failing_trial(found: Found) -> Trial | None:
+    """The trial of the lowest speed that failed above the result, or of the lowest of all without one."""
+    failed = [trial for trial in found.history if not trial.passes]
+    if found.value is None:
+        return min(failed, key=lambda trial: trial.value, default=None)
+    above = failing_above(found)
+    return next((trial for trial in failed if trial.value == above), None)
+
+
+def host_lateness_ns(summary: dict[str, Any]) -> int | None:
+    """The 99th percentile of lateness, of a failed trial of which it says nothing about the drive; else None.
+
+    That is where it is what ``generator_late`` warns of, the drive never had all I/Os in flight that a replay
+    keeps, so that nothing but the host held I/Os back, and every rule holds by service time.
+    """
+    codes = {warning.get("code") for warning in summary.get("warnings") or []}
+    fidelity = summary.get("fidelity") or {}
+    depth = (fidelity.get("replay_depth") or {}).get("max")
+    late_ns = fidelity.get("lateness_p99_ns")
+    if "generator_late" not in codes or late_ns is None or late_ns <= LATENESS_P99_MAX_NS:
+        return None
+    if depth is None or depth >= IN_FLIGHT_MAX:
+        return None
+    for rule in (summary.get("headroom") or {}).get("rules") or []:
+        worst = rule["worst_service"]
+        (asked,) = parse_rules(rule["rule"])
+        if worst is None or not asked.holds(worst):
+            return None
+    return int(late_ns)
+
+
+def _of_host(late_ns: int) -> str:
+    return (
+        f"this host sends late itself (p99 {units.time(late_ns)} after the time), which says nothing about"
+        " the drive"
+    )
+
+
+def _left_out(summary: dict[str, Any]) -> dict[str, int]:
+    """What of the workload the drive could not be given, by operation."""
+    unsupported = ((summary.get("fidelity") or {}).get("accounting") or {}).get("unsupported") or {}
+    return {name: int(each["ios"]) for name, each in unsupported.items() if each.get("ios")}
