@@ -17,7 +17,10 @@ mod made_file;
 mod mounts;
 mod null;
 pub mod nvme_admin;
+mod nvme_erase;
+mod nvme_features;
 mod nvme_siblings;
+mod nvme_target;
 mod openers;
 mod passthru;
 mod pci_guard;
@@ -48,9 +51,10 @@ pub use identity::identify;
 pub use listing::{list_drives, list_with_roots, DriveListing};
 pub use made_file::MadeFile;
 pub use null::NullDrive;
-pub use passthru::{
-    CharacterAdmin, EraseError, FeatureChoice, FeaturesSet, PassthruDevice, PassthruDrive, PassthruOptions,
-};
+pub use nvme_erase::EraseError;
+pub use nvme_features::{FeatureChoice, FeaturesSet};
+pub use nvme_target::NvmeTarget;
+pub use passthru::{CharacterAdmin, PassthruDevice, PassthruDrive, PassthruOptions};
 pub use pci_target::{give_back, GivenBack, PciQueues, PciTarget};
 pub use refusal::{Reason, Refusal};
 pub use sim::SimDrive;

@@ -3,6 +3,7 @@
 use crate::device::Device;
 use crate::guard::{open_for_run, GuardedTarget, OpenRequest};
 use crate::made_file::MadeFile;
+use crate::nvme_target::NvmeTarget;
 use crate::passthru::{self, PassthruDevice, PassthruOptions};
 use crate::pci_target::PciTarget;
 use crate::refusal::Refusal;
@@ -133,20 +134,30 @@ impl Target {
         }
     }
 
-    /// What an NVMe drive says of itself, with its health now, where the path can ask.
-    pub fn account(&self) -> Option<Map<String, Value>> {
+    /// The drive as its controller's admin queue knows it, where the path leads there.
+    pub fn nvme(&self) -> Option<&dyn NvmeTarget> {
         match self {
-            Target::Passthru(device) => Some(device.account()),
+            Target::Passthru(device) => Some(&**device),
             Target::Pci(_) | Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
         }
     }
 
-    /// What an NVMe drive says of its health now, where the path can ask.
-    pub fn health(&self) -> Option<Map<String, Value>> {
+    /// The same, to take over what a format made of it.
+    pub fn nvme_mut(&mut self) -> Option<&mut dyn NvmeTarget> {
         match self {
-            Target::Passthru(device) => Some(device.health()),
+            Target::Passthru(device) => Some(&mut **device),
             Target::Pci(_) | Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
         }
+    }
+
+    /// What an NVMe drive says of itself, with its health now, where the path can ask.
+    pub fn account(&self) -> Option<Map<String, Value>> {
+        self.nvme().map(|drive| drive.account())
+    }
+
+    /// What an NVMe drive says of its health now, where the path can ask.
+    pub fn health(&self) -> Option<Map<String, Value>> {
+        self.nvme().map(|drive| drive.health())
     }
 
     /// Takes what the drive logged of its own work so far; `None` where it keeps no log.

@@ -9,7 +9,7 @@ use crate::phase_outcome::PhaseOutcome;
 use serde_json::{json, Map, Value};
 use std::thread;
 use std::time::Duration;
-use testdrive_drives::{Access, EraseError, PassthruDevice, Target};
+use testdrive_drives::{Access, EraseError, NvmeTarget, Target};
 use testdrive_nvme::{SanitizeStatus, SecureErase};
 use testdrive_recording::DriveIdentity;
 
@@ -68,14 +68,13 @@ impl Administration {
 }
 
 /// Which path erases as a whole.
-fn device_of(target: &Target) -> Result<&PassthruDevice, RunError> {
-    match target {
-        Target::Passthru(device) => Ok(device),
-        other => Err(RunError::usage(format!(
-            "{} is not formatted or sanitized by this path: give the drive's NVMe character device, such as /dev/ng0n1",
-            other.identity().uri
-        ))),
-    }
+fn device_of(target: &Target) -> Result<&dyn NvmeTarget, RunError> {
+    target.nvme().ok_or_else(|| {
+        RunError::usage(format!(
+            "{} is not formatted or sanitized by this path: give the drive's NVMe character device, such as /dev/ng0n1, or its PCI address, such as pci:0000:01:00.0",
+            target.identity().uri
+        ))
+    })
 }
 
 fn run_error(error: EraseError) -> RunError {
@@ -97,7 +96,7 @@ pub fn administer(
     tell: &mut dyn FnMut(Event),
 ) -> Result<PhaseOutcome, RunError> {
     device_of(target)?;
-    let Target::Passthru(device) = target else { unreachable!("it was looked at above") };
+    let device = target.nvme_mut().expect("it was looked at above");
     let start_ns = context.clock.now_ns();
     context.shared.phase_starts.tell(context.index, start_ns, 0);
     let phase = PhaseName::of(job, context.round.clone());
@@ -131,7 +130,7 @@ pub fn administer(
 
 /// The command returns when it is done, so that it waits on a thread of its own.
 fn format(
-    device: &PassthruDevice,
+    device: &dyn NvmeTarget,
     block_bytes: Option<u64>,
     erase: SecureErase,
     progress: &mut dyn FnMut(Option<f64>),
@@ -149,7 +148,7 @@ fn format(
 }
 
 /// The command returns at once; the drive's log tells when it is done.
-fn sanitize(device: &PassthruDevice, progress: &mut dyn FnMut(Option<f64>)) -> Result<Value, RunError> {
+fn sanitize(device: &dyn NvmeTarget, progress: &mut dyn FnMut(Option<f64>)) -> Result<Value, RunError> {
     let action = device.start_sanitize().map_err(run_error)?;
     loop {
         thread::sleep(LOOK_INTERVAL);
@@ -158,7 +157,7 @@ fn sanitize(device: &PassthruDevice, progress: &mut dyn FnMut(Option<f64>)) -> R
             SanitizeStatus::Running => progress(Some(log.done_share())),
             SanitizeStatus::Done => return Ok(json!({"action": action})),
             SanitizeStatus::Never | SanitizeStatus::Failed | SanitizeStatus::Unknown(_) => {
-                let uri = &device.block.identity.uri;
+                let uri = &device.identity().uri;
                 let message = format!(
                     "the sanitize of {uri} failed ({:?}): the drive refuses I/O until its failure is cleared (nvme sanitize -a exit-failure)",
                     log.status

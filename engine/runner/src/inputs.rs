@@ -101,16 +101,16 @@ pub fn check_all_fit(
 /// When the drive or its path does not have them.
 pub fn set_features(job: &Job, target: &Target) -> Result<Option<FeaturesSet>, RunError> {
     let choice = job.drive.features();
-    match target {
-        _ if choice.is_empty() => Ok(None),
-        Target::Passthru(device) => {
-            FeaturesSet::set(device, choice).map(Some).map_err(|error| RunError::usage(error.to_string()))
-        }
-        other => Err(RunError::usage(format!(
-            "volatile_write_cache and power_state cannot be set on {}: give the drive's NVMe character device, such as /dev/ng0n1",
-            other.identity().uri
-        ))),
+    if choice.is_empty() {
+        return Ok(None);
     }
+    let drive = target.nvme().ok_or_else(|| {
+        RunError::usage(format!(
+            "volatile_write_cache and power_state cannot be set on {}: give the drive's NVMe character device, such as /dev/ng0n1, or its PCI address, such as pci:0000:01:00.0",
+            target.identity().uri
+        ))
+    })?;
+    FeaturesSet::set(drive, choice).map(Some).map_err(|error| RunError::usage(error.to_string()))
 }
 
 /// Refuses a drive on which nothing of the phase fits.

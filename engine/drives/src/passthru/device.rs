@@ -2,15 +2,24 @@
 
 use super::ioctl::CharacterAdmin;
 use super::limits::CommandLimits;
+use super::open::Unfit;
 use crate::device::Device;
 use crate::guard::Access;
-use crate::nvme_admin::NvmeAdmin;
+use crate::ioctl::geometry;
+use crate::nvme_admin::AdminQueue;
+use crate::nvme_erase::EraseError;
+use crate::nvme_target::NvmeTarget;
 use crate::sysfs::BlockDevice;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use testdrive_core::Opcode;
 use testdrive_nvme::{BlockSize, ControllerIdentity, NamespaceIdentity};
+use testdrive_recording::DriveIdentity;
+
+/// How long the kernel may take to see a new block size.
+const NOTICE_LIMIT: Duration = Duration::from_secs(30);
 
 /// What the user chose of how commands are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,21 +60,6 @@ impl PassthruDevice {
         self.character.as_raw_fd()
     }
 
-    /// The namespace's identifier.
-    pub fn nsid(&self) -> u32 {
-        self.nsid
-    }
-
-    /// What the controller said of itself.
-    pub fn controller(&self) -> &ControllerIdentity {
-        &self.controller
-    }
-
-    /// What the namespace said of itself.
-    pub fn namespace(&self) -> &NamespaceIdentity {
-        &self.namespace
-    }
-
     /// How much one command may carry.
     pub fn limits(&self) -> CommandLimits {
         self.limits
@@ -79,15 +73,63 @@ impl PassthruDevice {
             Opcode::Read | Opcode::Write | Opcode::Flush => true,
         }
     }
+}
 
-    /// The admin queue of its controller.
-    pub fn admin(&self) -> CharacterAdmin {
-        CharacterAdmin::new(Arc::clone(&self.character))
+impl NvmeTarget for PassthruDevice {
+    fn identity(&self) -> &DriveIdentity {
+        &self.block.identity
     }
 
-    /// Runs questions or orders by the admin queue.
-    pub fn with_admin<T>(&self, body: impl FnOnce(&mut NvmeAdmin<'_, CharacterAdmin>) -> T) -> T {
-        let mut queue = self.admin();
-        body(&mut NvmeAdmin::new(&mut queue, self.nsid))
+    fn access(&self) -> Access {
+        self.access
+    }
+
+    fn nsid(&self) -> u32 {
+        self.nsid
+    }
+
+    fn controller(&self) -> &ControllerIdentity {
+        &self.controller
+    }
+
+    fn namespace(&self) -> &NamespaceIdentity {
+        &self.namespace
+    }
+
+    fn admin(&self) -> Box<dyn AdminQueue + Send> {
+        Box::new(CharacterAdmin::new(Arc::clone(&self.character)))
+    }
+
+    /// The kernel resets a controller that leaves a command of its admin queue without an answer.
+    fn may_ask_while_formatting(&self) -> bool {
+        false
+    }
+
+    /// Waits until the kernel sees the drive as it is now, too.
+    fn look_again(&mut self) -> Result<(), EraseError> {
+        let device: &dyn NvmeTarget = self;
+        let (namespace, controller, limits) = device
+            .with_admin(|admin| Ok((admin.namespace()?, admin.controller()?, admin.limits())))
+            .map_err(|error| device.failed("does not say what it is", &error))?;
+        let began = Instant::now();
+        loop {
+            let uri = &self.block.identity.uri;
+            let seen = geometry(&self.block.file)
+                .map_err(|error| EraseError::Drive(format!("{uri} does not tell its size: {error}")))?;
+            let agree = seen.capacity_bytes == namespace.size_bytes()
+                && seen.logical_block_bytes == u64::from(namespace.block_bytes());
+            if agree || began.elapsed() > NOTICE_LIMIT {
+                let identity = &mut self.block.identity;
+                identity.capacity_bytes = seen.capacity_bytes;
+                identity.logical_block_bytes = seen.logical_block_bytes;
+                identity.physical_block_bytes = seen.physical_block_bytes;
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let (disk, uri) = (self.disk.clone(), self.block.identity.uri.clone());
+        self.take(controller, namespace, &limits, &disk).map_err(|error| match error {
+            Unfit::Usage(what) | Unfit::Drive(what) => EraseError::Drive(format!("{uri} {what}")),
+        })
     }
 }

@@ -5,8 +5,6 @@
 
 mod device;
 mod drive;
-mod erase;
-mod features;
 mod ioctl;
 mod lane;
 mod limits;
@@ -20,7 +18,5 @@ type WideRing = io_uring::IoUring<io_uring::squeue::Entry128, io_uring::cqueue::
 
 pub use device::{PassthruDevice, PassthruOptions};
 pub use drive::PassthruDrive;
-pub use erase::EraseError;
-pub use features::{FeatureChoice, FeaturesSet};
 pub use ioctl::CharacterAdmin;
 pub(crate) use open::open;

@@ -1,16 +1,10 @@
-//! Format and sanitize of a namespace that was opened for them, and what the drive is afterwards.
+//! Format and sanitize of a namespace that was opened for them.
 
-use super::device::PassthruDevice;
-use super::open::Unfit;
 use crate::guard::Access;
-use crate::ioctl::geometry;
 use crate::nvme_admin::AdminError;
-use std::time::{Duration, Instant};
+use crate::nvme_target::NvmeTarget;
 use testdrive_nvme::{FormatNvm, LbaFormat, SanitizeAction, SanitizeLog, SecureErase};
 use testdrive_recording::DriveIdentity;
-
-/// How long the kernel may take to see a new block size.
-const NOTICE_LIMIT: Duration = Duration::from_secs(30);
 
 /// Why a drive was not erased.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,12 +17,8 @@ pub enum EraseError {
     Drive(String),
 }
 
-impl PassthruDevice {
-    fn uri(&self) -> &str {
-        &self.block.identity.uri
-    }
-
-    fn failed(&self, what: &str, error: &AdminError) -> EraseError {
+impl dyn NvmeTarget + '_ {
+    pub(crate) fn failed(&self, what: &str, error: &AdminError) -> EraseError {
         EraseError::Drive(format!("{} {what}: {error}", self.uri()))
     }
 
@@ -38,15 +28,15 @@ impl PassthruDevice {
     /// When the drive cannot be formatted, or not so.
     pub fn format_for(&self, block_bytes: Option<u64>) -> Result<LbaFormat, EraseError> {
         let uri = self.uri();
-        if !self.controller.can_format {
+        if !self.controller().can_format {
             return Err(EraseError::Usage(format!(
                 "{uri} has no format command: leave the format out, or give another drive"
             )));
         }
-        let wanted = block_bytes.unwrap_or_else(|| self.block_size.bytes().into());
-        let format = u32::try_from(wanted).ok().and_then(|bytes| self.namespace.format_of(bytes));
+        let wanted = block_bytes.unwrap_or_else(|| self.namespace().block_bytes().into());
+        let format = u32::try_from(wanted).ok().and_then(|bytes| self.namespace().format_of(bytes));
         format.ok_or_else(|| {
-            let plain = self.namespace.formats.iter().filter(|format| format.metadata_bytes == 0);
+            let plain = self.namespace().formats.iter().filter(|format| format.metadata_bytes == 0);
             let sizes: Vec<String> = plain.map(|format| format.block_bytes.to_string()).collect();
             EraseError::Usage(format!(
                 "{uri} cannot be formatted with blocks of {wanted} bytes: it has {}",
@@ -58,10 +48,10 @@ impl PassthruDevice {
     /// What the drive will be once it is formatted so.
     ///
     /// # Errors
-    /// As [`PassthruDevice::format_for`].
+    /// As [`Self::format_for`].
     pub fn identity_after_format(&self, block_bytes: Option<u64>) -> Result<DriveIdentity, EraseError> {
         let block_bytes = u64::from(self.format_for(block_bytes)?.block_bytes);
-        let mut identity = self.block.identity.clone();
+        let mut identity = self.identity().clone();
         identity.logical_block_bytes = block_bytes;
         identity.physical_block_bytes = identity.physical_block_bytes.max(block_bytes);
         identity.capacity_bytes = identity.capacity_bytes / block_bytes * block_bytes;
@@ -69,10 +59,10 @@ impl PassthruDevice {
     }
 
     /// Formats the namespace, and waits until that is done. What the device says of itself is as before until
-    /// [`PassthruDevice::look_again`].
+    /// [`NvmeTarget::look_again`].
     ///
     /// # Errors
-    /// As [`PassthruDevice::format_for`], and when the drive fails.
+    /// As [`Self::format_for`], and when the drive fails.
     pub fn format(
         &self,
         block_bytes: Option<u64>,
@@ -80,7 +70,7 @@ impl PassthruDevice {
     ) -> Result<LbaFormat, EraseError> {
         self.check_access(Access::Format)?;
         let format = self.format_for(block_bytes)?;
-        let order = FormatNvm { nsid: self.nsid, lba_format: format.index, secure_erase };
+        let order = FormatNvm { nsid: self.nsid(), lba_format: format.index, secure_erase };
         self.with_admin(|admin| admin.format(order))
             .map_err(|error| self.failed("was not formatted", &error))?;
         Ok(format)
@@ -91,7 +81,7 @@ impl PassthruDevice {
     /// # Errors
     /// When it cannot sanitize.
     pub fn sanitize_action(&self) -> Result<SanitizeAction, EraseError> {
-        let can = self.controller.sanitize;
+        let can = self.controller().sanitize;
         let actions = [
             (can.block_erase, SanitizeAction::BlockErase),
             (can.crypto_erase, SanitizeAction::CryptoErase),
@@ -105,7 +95,7 @@ impl PassthruDevice {
         })
     }
 
-    /// Starts a sanitize of the whole drive; [`PassthruDevice::sanitize_log`] tells how far it is.
+    /// Starts a sanitize of the whole drive; [`Self::sanitize_log`] tells how far it is.
     ///
     /// # Errors
     /// When it cannot sanitize, or refuses to.
@@ -126,49 +116,20 @@ impl PassthruDevice {
             .map_err(|error| self.failed("does not say how far its sanitize is", &error))
     }
 
-    /// The share of a running format that is done, where the drive tells.
+    /// The share of a running format that is done, where the drive tells and may be asked.
     pub fn format_done_share(&self) -> Option<f64> {
+        if !self.may_ask_while_formatting() || self.namespace().format_percent_left.is_none() {
+            return None;
+        }
         let namespace = self.with_admin(|admin| admin.namespace()).ok()?;
         namespace.format_percent_left.map(|left| 1.0 - f64::from(left.min(100)) / 100.0)
-    }
-
-    /// Waits until the kernel sees the drive as it is now, and takes that over.
-    ///
-    /// # Errors
-    /// When drive and kernel do not come to agree.
-    pub fn look_again(&mut self) -> Result<(), EraseError> {
-        let unanswered = |device: &Self, error: &AdminError| device.failed("does not say what it is", error);
-        let (namespace, controller, limits) = self
-            .with_admin(|admin| Ok((admin.namespace()?, admin.controller()?, admin.limits())))
-            .map_err(|error| unanswered(self, &error))?;
-        let began = Instant::now();
-        loop {
-            let seen = geometry(&self.block.file).map_err(|error| {
-                EraseError::Drive(format!("{} does not tell its size: {error}", self.uri()))
-            })?;
-            let agree = seen.capacity_bytes == namespace.size_bytes()
-                && seen.logical_block_bytes == u64::from(namespace.block_bytes());
-            if agree || began.elapsed() > NOTICE_LIMIT {
-                let identity = &mut self.block.identity;
-                identity.capacity_bytes = seen.capacity_bytes;
-                identity.logical_block_bytes = seen.logical_block_bytes;
-                identity.physical_block_bytes = seen.physical_block_bytes;
-                break;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let disk = self.disk.clone();
-        let uri = self.uri().to_string();
-        self.take(controller, namespace, &limits, &disk).map_err(|error| match error {
-            Unfit::Usage(what) | Unfit::Drive(what) => EraseError::Drive(format!("{uri} {what}")),
-        })
     }
 
     /// Whoever erases was checked for that.
     fn check_access(&self, needed: Access) -> Result<(), EraseError> {
         let may = match needed {
-            Access::Format => matches!(self.access, Access::Format | Access::Sanitize),
-            other => self.access == other,
+            Access::Format => matches!(self.access(), Access::Format | Access::Sanitize),
+            other => self.access() == other,
         };
         if may {
             return Ok(());
