@@ -74,10 +74,20 @@ impl Region {
         Ok(Region { start, length, next: 0, piece: length, dma: None })
     }
 
-    fn over(memory: DmaMemory) -> Region {
+    /// Memory that a drive reaches by itself.
+    pub(crate) fn over(memory: DmaMemory) -> Region {
         let start = NonNull::new(memory.at(0)).expect("no memory is at address 0");
         let length = memory.length();
         Region { start, length, next: 0, piece: length, dma: Some(memory) }
+    }
+
+    /// The memory for DMA that it is over, and where in it a place of the region is.
+    ///
+    /// # Panics
+    /// When it is over none.
+    pub(crate) fn dma_of(&self, place: *const u8) -> (&DmaMemory, usize) {
+        let memory = self.dma.as_ref().expect("the region was made for DMA");
+        (memory, place as usize - self.start.as_ptr() as usize)
     }
 
     /// All of it.
@@ -234,9 +244,7 @@ impl Buffers {
     /// # Panics
     /// When the buffers are not for DMA.
     pub fn dma_of(&self, is_write: bool, buffer: *const u8) -> (&DmaMemory, usize) {
-        let region = if is_write { &self.writes } else { &self.reads };
-        let memory = region.dma.as_ref().expect("the buffers were made for DMA");
-        (memory, buffer as usize - region.start.as_ptr() as usize)
+        if is_write { &self.writes } else { &self.reads }.dma_of(buffer)
     }
 
     /// Both regions, in the order of their indices.

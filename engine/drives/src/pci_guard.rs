@@ -4,9 +4,10 @@
 //! Taking the driver away takes the drive away from everybody. So a namespace in use is refused for runs that only read, too, and so is
 //! one that somebody merely has open.
 
-use crate::guard::{consent_reason, handle, reopen, Access, OpenRequest};
+use crate::guard::{consent_reason, handle, reopen, OpenRequest};
 use crate::identity::{erase_name, identify};
 use crate::openers::{openers, Opened, Opener};
+use crate::pci_whole::erases_all;
 use crate::refusal::{reasons_of_usage, Reason, Refusal};
 use crate::state::State;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
@@ -38,6 +39,8 @@ pub(crate) struct Claimed {
     pub(crate) namespace: u32,
     /// Ends with the block devices.
     pub(crate) claims: Vec<File>,
+    /// Whether what the run may do erases every namespace: each of them was looked at for that.
+    pub(crate) erases_all: bool,
 }
 
 /// Where the driver finds what the guard finds.
@@ -56,11 +59,6 @@ pub(crate) fn claim(
     pci: &Roots,
 ) -> Result<Claimed, Refusal> {
     let given = &request.uri.given;
-    if matches!(request.access, Access::Format | Access::Sanitize) {
-        return Err(Refusal::Usage(format!(
-            "{given} is not formatted or sanitized by this path: name its /dev/ngXnY for that"
-        )));
-    }
     let (function, was_left_behind) = find(given, uri, pci)?;
     check_isolation(given, uri, &function)?;
     let unknown = |error: io::Error| refused(given, Reason::Unknown(error.to_string()));
@@ -75,10 +73,16 @@ pub(crate) fn claim(
         let name = erase_name(&identity.serial, &chosen.node());
         reasons.extend(consent_reason(request.consent, &[name]));
     }
+    let erases_all = erases_all(given, request.access, chosen, roots)?;
+    let fate = |namespace: &BlockDevice| match namespace.number == chosen.number {
+        true if request.access.writes() => Fate::Written,
+        false if erases_all => Fate::ErasedToo,
+        _ => Fate::Kept,
+    };
     let mut claims = Vec::new();
     for namespace in &namespaces {
-        let is_written = request.access.writes() && namespace.number == chosen.number;
-        claims.extend(look_and_claim(request, namespace, is_written, &snapshot, roots, &mut reasons)?);
+        let fate = fate(namespace);
+        claims.extend(look_and_claim(request, namespace, fate, &snapshot, roots, &mut reasons)?);
     }
     // Somebody who was found by name says more than a claim that failed.
     let is_nameless = |reason: &Reason| matches!(reason, Reason::Busy(who) if who.is_empty());
@@ -93,23 +97,46 @@ pub(crate) fn claim(
     for (namespace, claim) in namespaces.iter().zip(&claims) {
         let usage = snapshot.usage_of_device(namespace);
         late.extend(reasons_of_usage(&usage));
-        if request.access.writes() && namespace.number == chosen.number {
+        let fate = fate(namespace);
+        if fate != Fate::Kept {
             let state = State::read_through(namespace, claim, usage);
-            late.extend(state.reasons(request.consent.erase_signatures));
+            late.extend(fate.told(namespace, state.reasons(request.consent.erase_signatures)));
         }
     }
     late.dedup();
     Refusal::unless_empty(given, late)?;
     let namespace = namespace_id(chosen);
-    Ok(Claimed { function, identity, namespace, claims })
+    Ok(Claimed { function, identity, namespace, claims, erases_all })
 }
 
-/// Looks at one namespace, and claims it where nobody else has; what speaks against it is added to the reasons. Only the one that is
-/// written to may carry nothing, or takes the second consent.
+/// What becomes of what is on a namespace.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// Nothing.
+    Kept,
+    /// It was named, and is written over.
+    Written,
+    /// Another was named, and a format or sanitize erases this one, too.
+    ErasedToo,
+}
+
+impl Fate {
+    /// What speaks against a namespace, so that whoever named another one knows why.
+    fn told(self, namespace: &BlockDevice, reasons: Vec<Reason>) -> Vec<Reason> {
+        let of_sibling = |reason| Reason::Sibling { name: namespace.name.clone(), reason: Box::new(reason) };
+        match self {
+            Fate::Kept | Fate::Written => reasons,
+            Fate::ErasedToo => reasons.into_iter().map(of_sibling).collect(),
+        }
+    }
+}
+
+/// Looks at one namespace, and claims it where nobody else has; what speaks against it is added to the reasons. Only one that is written to
+/// has to carry nothing, or takes the second consent.
 fn look_and_claim(
     request: &OpenRequest<'_>,
     namespace: &BlockDevice,
-    is_written: bool,
+    fate: Fate,
     snapshot: &Snapshot,
     roots: &SystemRoots,
     reasons: &mut Vec<Reason>,
@@ -120,11 +147,10 @@ fn look_and_claim(
     let node = handle(&roots.dev.join(&namespace.name)).map_err(unknown)?;
     reasons.extend(output_on(request, namespace, snapshot));
     let state = State::look(namespace, &node, snapshot);
-    if is_written {
-        reasons.extend(state.reasons(request.consent.erase_signatures));
-    } else {
-        reasons.extend(reasons_of_usage(&state.usage));
-    }
+    reasons.extend(match fate {
+        Fate::Kept => reasons_of_usage(&state.usage),
+        _ => fate.told(namespace, state.reasons(request.consent.erase_signatures)),
+    });
     if !state.usage.openers.is_empty() && state.usage.writers.is_empty() {
         reasons.push(Reason::Busy(state.usage.openers));
     }

@@ -1,40 +1,19 @@
 //! A controller taken from the kernel for a run, and given back at its end.
 
-use crate::drive::QueueOptions;
 use crate::guard::OpenRequest;
 use crate::pci_guard::{self, Claimed};
+use crate::pci_queues::PciQueues;
 use crate::refusal::{Reason, Refusal};
 use crate::sysfs::SystemRoots;
 use crate::target::TargetError;
 use crate::uri::PciUri;
-use crate::userspace::{supports, UserspaceDrive};
 use std::io;
 use std::sync::Arc;
-use testdrive_core::Opcode;
-use testdrive_recording::{DriveEvent, DriveEvents, DriveIdentity};
+use testdrive_recording::DriveIdentity;
 use testdrive_userspace::lease::{release, Lease, Released};
 use testdrive_userspace::pci::{Bdf, PciFunction};
 use testdrive_userspace::vfio::{HugePages, VfioFunction, VfioOptions};
 use testdrive_userspace::{Controller, ControllerError};
-
-/// A controller of our own: queues of it are opened by the threads that submit.
-#[derive(Clone)]
-pub struct PciQueues {
-    controller: Arc<Controller<VfioFunction>>,
-    /// What the drive is.
-    pub identity: DriveIdentity,
-    writable: bool,
-}
-
-impl PciQueues {
-    /// A queue of it.
-    ///
-    /// # Errors
-    /// As [`UserspaceDrive::new`].
-    pub fn open(self, options: &QueueOptions) -> io::Result<UserspaceDrive<VfioFunction>> {
-        UserspaceDrive::new(&self.controller, self.identity, self.writable, options)
-    }
-}
 
 /// A controller that was taken from the kernel's driver. It goes back when this is dropped.
 pub struct PciTarget {
@@ -55,7 +34,8 @@ impl PciTarget {
     pub fn open(request: &OpenRequest<'_>, uri: &PciUri, roots: &SystemRoots) -> Result<PciTarget, Refusal> {
         let given = &request.uri.given;
         let pci = pci_guard::pci_roots(roots);
-        let Claimed { function, identity, namespace, claims } = pci_guard::claim(request, uri, roots, &pci)?;
+        let Claimed { function, identity, namespace, claims, erases_all } =
+            pci_guard::claim(request, uri, roots, &pci)?;
         let count = claims.len();
         let failed = |error: io::Error| Refusal::Drive(format!("{given} cannot be driven: {error}"));
         let pages = if uri.without_iommu { Some(Arc::new(HugePages::new().map_err(failed)?)) } else { None };
@@ -70,6 +50,11 @@ impl PciTarget {
             error => failed(error.into()),
         })?;
         let mut identity = same_drive(given, identity, &controller)?;
+        if request.access.is_of_all(controller.identity()) && !erases_all {
+            let what = "it says that a format is of every namespace, and did not say so to the kernel";
+            let reasons = vec![Reason::Unknown(what.into())];
+            return Err(Refusal::Unsafe { target: given.clone(), reasons });
+        }
         identity.path = "userspace".into();
         let settings = &mut identity.settings;
         settings.insert("direct".into(), true.into());
@@ -77,8 +62,7 @@ impl PciTarget {
         settings.insert("interrupts".into(), uri.interrupts.into());
         settings.insert("namespace".into(), namespace.into());
         settings.insert("queue_pairs".into(), controller.pairs().into());
-        let writable = request.access.writes();
-        let queues = PciQueues { controller: Arc::new(controller), identity, writable };
+        let queues = PciQueues::new(controller, identity, request.access, uri.trim_ranges);
         Ok(PciTarget {
             queues: Some(queues),
             lease: Some(lease),
@@ -96,31 +80,18 @@ impl PciTarget {
         self.queues.as_ref().expect("the controller is there until the drop")
     }
 
-    /// Whether it takes the opcode.
-    pub fn supports(&self, opcode: Opcode) -> bool {
-        supports(self.queues().controller.limits(), opcode)
-    }
-
-    /// Takes what went wrong between the driver and the controller; `None` where nothing did.
-    pub fn take_events(&self) -> Option<DriveEvents> {
-        let events = self.queues().controller.take_events();
-        let event = |event: testdrive_userspace::Event| DriveEvent {
-            kind: event.kind.name().into(),
-            start_ns: event.start_ns,
-            end_ns: event.end_ns,
-            busy_ns: event.end_ns - event.start_ns,
-            amount: event.commands,
-            unit: "commands".into(),
-        };
-        let mut events: Vec<DriveEvent> = events.into_iter().map(event).collect();
-        events.sort_by_key(|event| event.start_ns);
-        (!events.is_empty()).then_some(DriveEvents { events, dropped: Vec::new() })
+    /// The same, to take over what a format made of the drive.
+    ///
+    /// # Panics
+    /// Never before the drop.
+    pub fn queues_mut(&mut self) -> &mut PciQueues {
+        self.queues.as_mut().expect("the controller is there until the drop")
     }
 }
 
 impl Drop for PciTarget {
     fn drop(&mut self) {
-        let controller = self.queues.take().and_then(|queues| Arc::into_inner(queues.controller));
+        let controller = self.queues.take().and_then(PciQueues::into_controller);
         let lease = self.lease.take();
         match (controller, lease) {
             (Some(controller), Some(lease)) => {

@@ -138,7 +138,8 @@ impl Target {
     pub fn nvme(&self) -> Option<&dyn NvmeTarget> {
         match self {
             Target::Passthru(device) => Some(&**device),
-            Target::Pci(_) | Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
+            Target::Pci(target) => Some(target.queues()),
+            Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
         }
     }
 
@@ -146,7 +147,8 @@ impl Target {
     pub fn nvme_mut(&mut self) -> Option<&mut dyn NvmeTarget> {
         match self {
             Target::Passthru(device) => Some(&mut **device),
-            Target::Pci(_) | Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
+            Target::Pci(target) => Some(target.queues_mut()),
+            Target::Null(_) | Target::Sim(_) | Target::Device { .. } => None,
         }
     }
 
@@ -164,7 +166,7 @@ impl Target {
     pub fn take_events(&mut self) -> Option<DriveEvents> {
         match self {
             Target::Sim(drive) => crate::Drive::take_events(&mut **drive),
-            Target::Pci(target) => target.take_events(),
+            Target::Pci(target) => target.queues().take_events(),
             Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => None,
         }
     }
@@ -222,7 +224,7 @@ impl Target {
                 Opcode::ALL.into_iter().filter(|opcode| !device.supports(*opcode)).collect()
             }
             Target::Pci(target) => {
-                Opcode::ALL.into_iter().filter(|opcode| !target.supports(*opcode)).collect()
+                Opcode::ALL.into_iter().filter(|opcode| !target.queues().supports(*opcode)).collect()
             }
             Target::Device { device, .. } => {
                 Opcode::ALL.into_iter().filter(|opcode| !device.supports(*opcode)).collect()

@@ -68,6 +68,8 @@ pub struct PciUri {
     pub interrupts: bool,
     /// Whether to do without an IOMMU.
     pub without_iommu: bool,
+    /// How many trims that are handed over together may share a command; 1 gives each its own.
+    pub trim_ranges: u32,
 }
 
 /// A drive's URI, taken apart.
@@ -148,8 +150,9 @@ impl DriveUri {
                 namespace: options.namespace()?,
                 interrupts: options.yes_or_no("interrupts")?,
                 without_iommu: options.yes_or_no("noiommu")?,
+                trim_ranges: options.trim_ranges()?,
             };
-            options.finish("namespace=1, interrupts=yes or noiommu=yes")?;
+            options.finish("namespace=1, interrupts=yes, trim_ranges=256 or noiommu=yes")?;
             DriveKind::Pci(uri)
         } else if let Some(name) = place.strip_prefix("sim:").filter(|name| !name.is_empty()) {
             let state = options.pairs.remove("state").map(PathBuf::from);
@@ -324,13 +327,18 @@ mod tests {
     #[test]
     fn a_controller_is_named_by_its_address() {
         let bdf = Bdf::parse("0000:01:00.0").unwrap();
-        let plain = PciUri { bdf, namespace: None, interrupts: false, without_iommu: false };
+        let plain = PciUri { bdf, namespace: None, interrupts: false, without_iommu: false, trim_ranges: 1 };
         assert_eq!(kind("pci:0000:01:00.0"), DriveKind::Pci(plain));
         assert_eq!(kind("pci:01:00.0?interrupts=no"), DriveKind::Pci(plain));
-        let all = PciUri { namespace: Some(2), interrupts: true, without_iommu: true, ..plain };
-        assert_eq!(kind("pci:0000:01:00.0?namespace=2&interrupts=yes&noiommu=yes"), DriveKind::Pci(all));
+        let all =
+            PciUri { namespace: Some(2), interrupts: true, without_iommu: true, trim_ranges: 256, ..plain };
+        assert_eq!(
+            kind("pci:0000:01:00.0?namespace=2&interrupts=yes&noiommu=yes&trim_ranges=256"),
+            DriveKind::Pci(all)
+        );
         assert!(message("pci:nvme0").contains("'nvme0' is no PCI address"));
         assert!(message("pci:01:00.0?namespace=0").contains("count from 1"));
+        assert!(message("pci:01:00.0?trim_ranges=0").contains("from 1 to 256"));
         assert!(message("pci:01:00.0?noiommu=1").contains("neither yes nor no"));
         assert!(message("pci:01:00.0?engine=sync").contains("the option 'engine'"));
     }

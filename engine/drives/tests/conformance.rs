@@ -11,7 +11,7 @@ use std::sync::Arc;
 use testdrive_core::{Command, Completion, Flags, Opcode, SplitMix64};
 use testdrive_drives::{
     Access, Clock, Consent, Device, DeviceKind, Drive, NullDrive, PassthruDrive, QueueOptions, SimDrive,
-    SubmitError, SyncDrive, Target, UringDrive, UserspaceDrive, Wait, WriteData,
+    SubmitError, SyncDrive, Target, UringDrive, UserspaceDrive, UserspaceOptions, Wait, WriteData,
 };
 use testdrive_recording::DriveIdentity;
 use testdrive_simulator::Model as SimModel;
@@ -325,18 +325,23 @@ fn bytes_arrive_on_a_controller_where_they_should(drive: &mut impl Drive, double
 
 #[test]
 fn our_own_driver_conforms_on_a_controller_in_memory() {
-    for (block_bytes, scattered_bytes) in [(512, None), (4096, None), (512, Some(2 << 20))] {
+    for (block_bytes, scattered_bytes, trim_ranges) in
+        [(512, None, 1), (4096, None, 256), (512, Some(2 << 20), 3)]
+    {
         let blocks = CAPACITY_BYTES / u64::from(block_bytes);
         let double = Double::new(Model { block_bytes, blocks, scattered_bytes, ..Model::default() });
         let controller = Arc::new(Controller::start(double.clone(), None).unwrap());
         let identity = DriveIdentity { capacity_bytes: CAPACITY_BYTES, ..DriveIdentity::default() };
-        let open =
-            |writable| UserspaceDrive::new(&controller, identity.clone(), writable, &options()).unwrap();
+        let open = |writable| {
+            let how = UserspaceOptions { writable, trim_ranges };
+            UserspaceDrive::new(&controller, identity.clone(), how, &options()).unwrap()
+        };
         let mut drive = open(true);
         conforms(&mut drive);
         an_io_beyond_the_end_fails_and_the_next_one_works(&mut drive);
         a_full_queue_says_so(&mut drive);
         bytes_arrive_on_a_controller_where_they_should(&mut drive, &double);
+        trims_of_a_burst_free_their_own_blocks_and_no_others(&mut drive, &double);
         let mut reader = open(false);
         for opcode in [Opcode::Write, Opcode::Trim, Opcode::WriteZeroes] {
             assert_eq!(reader.submit(0, &command(opcode, 0, BLOCK)), Err(SubmitError::ReadOnly));
@@ -347,6 +352,23 @@ fn our_own_driver_conforms_on_a_controller_in_memory() {
         assert_eq!(double.queues(), (0, 0));
         drop(controller);
         assert!(double.is_put_away() && double.memory_regions() == 0);
+    }
+}
+
+/// Trims of every second block that are handed over together, whether or not they share commands.
+fn trims_of_a_burst_free_their_own_blocks_and_no_others(drive: &mut impl Drive, double: &Double) {
+    let block = BLOCK as usize;
+    double.set_content(0, &[7; 2 * DEPTH * BLOCK as usize]);
+    for slot in 0..DEPTH as u32 {
+        drive.submit(slot, &command(Opcode::Trim, 2 * u64::from(slot) * BLOCK, BLOCK)).unwrap();
+    }
+    drive.kick().unwrap();
+    let mut completions = Vec::new();
+    wait_for(drive, &mut completions, DEPTH);
+    assert!(completions.len() == DEPTH && completions.iter().all(|completion| completion.status == 0));
+    for (index, content) in double.content(0, 2 * DEPTH * block).chunks(block).enumerate() {
+        let expected = if index % 2 == 0 { 0 } else { 7 };
+        assert!(content.iter().all(|byte| *byte == expected), "block {index}");
     }
 }
 

@@ -145,9 +145,11 @@ fn a_controller_whose_namespaces_are_not_shown_cannot_be_told_free() {
 }
 
 #[test]
-fn it_is_neither_formatted_nor_sanitized_by_this_path() {
+fn a_drive_that_does_not_say_what_a_format_erases_is_not_taken() {
+    // Nothing of a tree answers a command.
     for access in [Access::Format, Access::Sanitize] {
         let refusal = refusal(&controller(), "", access, Some("S4EW"));
-        assert!(refusal.to_string().contains("name its /dev/ngXnY"), "{refusal}");
+        assert!(refusal.to_string().contains("does not say what it is"), "{refusal}");
+        assert_eq!(refusal.exit_status(), 4);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use testdrive_core::{Command, Completion, Flags, Opcode};
-use testdrive_drives::{Clock, Drive, QueueOptions, UserspaceDrive, Wait, WriteData};
+use testdrive_drives::{Clock, Drive, QueueOptions, UserspaceDrive, UserspaceOptions, Wait, WriteData};
 use testdrive_recording::DriveIdentity;
 use testdrive_userspace::double::{Double, Faults, Model};
 use testdrive_userspace::Controller;
@@ -13,6 +13,10 @@ const OUT_OF_RANGE: i32 = 0x1_4080;
 const EINVAL: i32 = 22;
 
 fn open(model: Model, depth: usize) -> (Double, UserspaceDrive<Double>) {
+    open_with(model, depth, 1)
+}
+
+fn open_with(model: Model, depth: usize, trim_ranges: u32) -> (Double, UserspaceDrive<Double>) {
     let double = Double::new(model);
     let controller = Arc::new(Controller::start(double.clone(), None).unwrap());
     let options = QueueOptions {
@@ -23,7 +27,8 @@ fn open(model: Model, depth: usize) -> (Double, UserspaceDrive<Double>) {
         data_seed: 1,
         refill: false,
     };
-    let drive = UserspaceDrive::new(&controller, DriveIdentity::default(), true, &options).unwrap();
+    let how = UserspaceOptions { writable: true, trim_ranges };
+    let drive = UserspaceDrive::new(&controller, DriveIdentity::default(), how, &options).unwrap();
     (double, drive)
 }
 
@@ -162,4 +167,80 @@ fn a_controller_that_fails_by_itself_is_reset_and_one_that_is_lost_ends_everythi
     // Whatever comes now ends at once.
     submit(&mut drive, &[command(Opcode::Read, 0, 4096)]);
     assert_eq!(statuses(&wait_for(&mut drive, 1)), [(0, 19)]);
+}
+
+/// The numbers of ranges of the deallocates that the controller fetched.
+fn ranges(double: &Double) -> Vec<u32> {
+    let entries = double.io_commands();
+    entries.iter().filter(|entry| entry[0] == 9).map(|entry| u32::from(entry[40]) + 1).collect()
+}
+
+fn burst(count: u64) -> Vec<Command> {
+    (0..count).map(|index| command(Opcode::Trim, index * 8192, 4096)).collect()
+}
+
+#[test]
+fn trims_that_go_together_share_commands_as_far_as_asked_and_told() {
+    for (trim_ranges, told, expected) in
+        [(1, 0, vec![1; 40]), (256, 0, vec![40]), (16, 0, vec![16, 16, 8]), (256, 32, vec![32, 8])]
+    {
+        let (double, mut drive) = open_with(Model { trim_ranges: told, ..Model::default() }, 40, trim_ranges);
+        double.set_content(0, &[7; 40 * 8192]);
+        submit(&mut drive, &burst(40));
+        assert!(wait_for(&mut drive, 40).iter().all(|completion| completion.status == 0));
+        assert_eq!(ranges(&double), expected);
+        let content = double.content(0, 40 * 8192);
+        assert!(content.chunks(8192).all(|pair| pair[..4096] == [0; 4096] && pair[4096..] == [7; 4096]));
+        let settings = &drive.identity().settings;
+        let most = trim_ranges.min(if told == 0 { 256 } else { u32::from(told) });
+        assert_eq!(settings["trim_ranges"].as_u64(), Some(most.into()));
+    }
+}
+
+#[test]
+fn trims_that_were_not_handed_over_together_share_no_command() {
+    let (double, mut drive) = open_with(Model::default(), 8, 256);
+    double.set_faults(Faults { silent: true, ..Faults::default() });
+    for (slot, command) in (0..).zip(burst(6)) {
+        drive.submit(slot, &command).unwrap();
+        if slot % 2 == 1 {
+            drive.kick().unwrap();
+        }
+    }
+    double.set_faults(Faults::default());
+    assert_eq!(wait_for(&mut drive, 6).len(), 6);
+    assert_eq!(ranges(&double), [2, 2, 2]);
+}
+
+#[test]
+fn a_range_that_fails_is_the_failure_of_all_that_share_its_command() {
+    let (_double, mut drive) = open_with(Model::default(), 8, 4);
+    let mut commands = burst(8);
+    commands[5].offset_bytes = 32_768 * 512;
+    submit(&mut drive, &commands);
+    let expected: Vec<_> = (0..8).map(|slot| (slot, if slot < 4 { 0 } else { OUT_OF_RANGE })).collect();
+    assert_eq!(statuses(&wait_for(&mut drive, 8)), expected);
+}
+
+#[test]
+fn trims_that_are_never_answered_are_told_by_slot_though_they_share_a_command() {
+    let (double, mut drive) = open_with(Model::default(), 8, 256);
+    double.set_faults(Faults { silent: true, ..Faults::default() });
+    let mut commands = burst(3);
+    commands.push(command(Opcode::Read, 0, 4096));
+    submit(&mut drive, &commands);
+    let mut completions = Vec::new();
+    assert!(drive.rescue(&[0, 1, 2], &mut completions).unwrap());
+    double.set_faults(Faults::default());
+    completions.extend(wait_for(&mut drive, 4 - completions.len()));
+    completions.sort_by_key(|completion| completion.slot);
+    assert_eq!(statuses(&completions), [(0, 110), (1, 110), (2, 110), (3, 125)]);
+    submit(&mut drive, &burst(8));
+    assert!(wait_for(&mut drive, 8).iter().all(|completion| completion.status == 0));
+    // Lost altogether, with some in flight and some that wait.
+    double.set_faults(Faults { silent: true, never_ready: true, ..Faults::default() });
+    submit(&mut drive, &burst(8));
+    let mut completions = Vec::new();
+    assert!(drive.rescue(&[0], &mut completions).unwrap());
+    assert!(completions.len() == 8 && completions.iter().all(|completion| completion.status == 19));
 }

@@ -53,6 +53,11 @@ impl TrimLimits {
         TrimLimits { ranges: ranges.map_or(most.ranges, usize::from), range_blocks, blocks }
     }
 
+    /// The memory that the ranges of one command take.
+    pub fn place_bytes(&self) -> usize {
+        self.ranges * RANGE_BYTES
+    }
+
     /// Whether a range may join others in one command. A deallocate promises nothing about the order of its ranges, and all of them
     /// complete together; so trims join only where they were handed over together, and where that was asked for.
     pub fn admits(&self, ranges: usize, blocks: u64, next: LbaRange) -> bool {

@@ -43,6 +43,9 @@ pub enum ControllerError {
         /// How long it was waited for.
         limit: Duration,
     },
+    /// It was reset before it answered a command of the admin queue.
+    #[error("the controller was reset while it was asked to {0}")]
+    Interrupted(&'static str),
     /// All of its queue pairs are taken.
     #[error("the drive has {0} queue pairs, and all are in use: run with fewer threads")]
     NoQueue(u16),

@@ -99,10 +99,10 @@ impl<F: Function> Queue<F> {
     /// Hands every new completion to `take`.
     ///
     /// # Errors
-    /// When the controller completes what was not asked of it.
+    /// When the controller completes what was not asked of it: it cannot be trusted, and is kept from memory from then on.
     #[inline]
     pub fn reap(&mut self, take: impl FnMut(Answer)) -> io::Result<()> {
-        self.pair.reap(self.controller.function(), take)
+        self.pair.reap(self.controller.function(), take).inspect_err(|_| self.controller.give_up())
     }
 
     /// Whether the controller was reset by another queue's thread, so that what is in flight here will not be answered.

@@ -6,11 +6,11 @@ use super::device::PassthruDevice;
 use super::lane::Lane;
 use super::parts::{Follows, Parts};
 use super::registered::{takes_parts, Registered};
-use super::trims::Trims;
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, Region};
 use crate::clock::Clock;
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
 use crate::ring;
+use crate::trims::Trims;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -55,7 +55,7 @@ impl PassthruDrive {
         let mut buffers = Buffers::new(options)?;
         let mut trim_limits = device.limits.trim;
         trim_limits.ranges = trim_limits.ranges.min(device.options.trim_ranges as usize);
-        let mut trims = Trims::new(depth, trim_limits)?;
+        let mut trims = Trims::new(depth, trim_limits, Region::map)?;
         let rings = || std::iter::once(&plain).chain(&polled).map(|lane| &*lane.ring);
         let registered_file = rings().all(|ring| ring.submitter().register_files(&[device.fd()]).is_ok());
         // Kernels count the pages of a registered buffer from a command's data to the buffer's end as the command's own.

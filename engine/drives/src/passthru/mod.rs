@@ -11,7 +11,6 @@ mod limits;
 mod open;
 mod parts;
 mod registered;
-mod trims;
 
 /// A ring whose entries carry NVMe commands, and whose completions have room for their answers.
 type WideRing = io_uring::IoUring<io_uring::squeue::Entry128, io_uring::cqueue::Entry32>;

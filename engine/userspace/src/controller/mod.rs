@@ -9,19 +9,14 @@ use crate::error::ControllerError;
 use crate::event::Event;
 use crate::function::Function;
 use crate::limits::Limits;
-use crate::memory::{DmaMemory, PAGE_BYTES};
-use crate::queue::QueuePair;
 use crate::registers::{Capabilities, CAP};
-use admin::ADMIN_LIMIT;
+use admin::{Admin, ADMIN_LIMIT};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use testdrive_nvme::{
     queue_counts_of, set_number_of_queues, ControllerIdentity, IdentifyWhat, NamespaceIdentity, NvmLimits,
-    IDENTIFY_BYTES,
 };
 
-/// Entries of the admin queue; one command at a time is in it.
-const ADMIN_ENTRIES: usize = 16;
 /// More queue pairs than any host has threads that submit.
 const PAIRS_MAX: u32 = 256;
 
@@ -31,8 +26,8 @@ pub struct Controller<F: Function> {
     capabilities: Capabilities,
     identity: ControllerIdentity,
     namespace_id: u32,
-    namespace: NamespaceIdentity,
-    limits: Limits,
+    /// What the namespace is, which a format changes.
+    geometry: Mutex<Geometry>,
     pairs: u16,
     admin: Mutex<Admin>,
     /// Counts resets: a queue of an earlier generation is not the controller's any more.
@@ -41,11 +36,11 @@ pub struct Controller<F: Function> {
     events: Mutex<Vec<Event>>,
 }
 
-/// The admin queue, and what only its owner may change.
-struct Admin {
-    queue: QueuePair,
-    data: DmaMemory,
-    free_pairs: Vec<u16>,
+/// A namespace, and how long the commands to it may be.
+#[derive(Clone, Default)]
+struct Geometry {
+    namespace: NamespaceIdentity,
+    limits: Limits,
 }
 
 impl<F: Function> Controller<F> {
@@ -61,16 +56,13 @@ impl<F: Function> Controller<F> {
         }
         let capabilities = Capabilities::decode(cap);
         state::check(&capabilities)?;
-        let entries = ADMIN_ENTRIES.min(capabilities.queue_entries_max as usize);
-        let queue = QueuePair::new(&function, &capabilities, 0, entries, IDENTIFY_BYTES)?;
-        let admin = Admin { queue, data: function.allocate(PAGE_BYTES)?, free_pairs: Vec::new() };
+        let admin = Admin::new(&function, &capabilities)?;
         let mut controller = Controller {
             function,
             capabilities,
             identity: ControllerIdentity::default(),
             namespace_id: 0,
-            namespace: NamespaceIdentity::default(),
-            limits: Limits::default(),
+            geometry: Mutex::default(),
             pairs: 0,
             admin: Mutex::new(admin),
             generation: AtomicU64::new(0),
@@ -88,13 +80,7 @@ impl<F: Function> Controller<F> {
         let bytes = self.identify(IdentifyWhat::Controller)?;
         self.identity = ControllerIdentity::parse(&bytes);
         self.namespace_id = self.choose(namespace)?;
-        let bytes = self.identify(IdentifyWhat::Namespace(self.namespace_id))?;
-        self.namespace = NamespaceIdentity::parse(&bytes);
-        // Controllers before version 2.0 need not know this structure; their trims have no limits of their own.
-        let nvm = self.identify(IdentifyWhat::NvmController);
-        let nvm = nvm.map_or(NvmLimits::default(), |bytes| NvmLimits::parse(&bytes));
-        self.limits =
-            Limits::of(self.namespace_id, &self.identity, &self.namespace, &nvm, &self.capabilities)?;
+        self.look_again()?;
         let pairs = self.ask_for_queues(&mut self.lock())?;
         let interrupts = self.function.interrupts();
         // Each polled queue does without a vector; with interrupts each has its own, after the admin queue's.
@@ -107,6 +93,28 @@ impl<F: Function> Controller<F> {
         let free = (1..=self.pairs).rev().collect();
         self.lock().free_pairs = free;
         Ok(())
+    }
+
+    /// Asks what the namespace is now, as after a format. Queues that are there already keep to what it was.
+    ///
+    /// # Errors
+    /// When the drive does not say, or the namespace cannot be driven any more, as with metadata.
+    pub fn look_again(&self) -> Result<(), ControllerError> {
+        let bytes = self.identify(IdentifyWhat::Namespace(self.namespace_id))?;
+        let namespace = NamespaceIdentity::parse(&bytes);
+        let nvm = match self.identify(IdentifyWhat::NvmController) {
+            Ok(bytes) => NvmLimits::parse(&bytes),
+            // Controllers before version 2.0 need not know this structure; their trims have no limits of their own.
+            Err(ControllerError::Refused { .. }) => NvmLimits::default(),
+            Err(error) => return Err(error),
+        };
+        let limits = Limits::of(self.namespace_id, &self.identity, &namespace, &nvm, &self.capabilities)?;
+        *self.geometry() = Geometry { namespace, limits };
+        Ok(())
+    }
+
+    fn geometry(&self) -> MutexGuard<'_, Geometry> {
+        self.geometry.lock().expect("no holder of this lock panics")
     }
 
     fn ask_for_queues(&self, admin: &mut Admin) -> Result<u16, ControllerError> {
@@ -145,13 +153,13 @@ impl<F: Function> Controller<F> {
     }
 
     /// The namespace that was chosen.
-    pub fn namespace(&self) -> (u32, &NamespaceIdentity) {
-        (self.namespace_id, &self.namespace)
+    pub fn namespace(&self) -> (u32, NamespaceIdentity) {
+        (self.namespace_id, self.geometry().namespace.clone())
     }
 
     /// How long its commands may be.
-    pub fn limits(&self) -> &Limits {
-        &self.limits
+    pub fn limits(&self) -> Limits {
+        self.geometry().limits
     }
 
     /// How many queue pairs there are for I/O.

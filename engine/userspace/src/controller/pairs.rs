@@ -1,7 +1,7 @@
 //! Queue pairs for I/O: made known to the controller, again after a reset, and deleted.
 
-use super::admin::ADMIN_LIMIT;
-use super::{Admin, Controller};
+use super::admin::{Admin, ADMIN_LIMIT};
+use super::Controller;
 use crate::error::ControllerError;
 use crate::function::Function;
 use crate::queue::QueuePair;
@@ -20,8 +20,11 @@ impl<F: Function> Controller<F> {
     /// When all pairs are taken, there is no memory, or the controller refuses.
     pub(crate) fn create_pair(&self, entries: usize) -> Result<(QueuePair, u64), ControllerError> {
         let mut admin = self.lock();
+        if self.has_failed() {
+            return Err(ControllerError::Lost);
+        }
         let id = admin.free_pairs.pop().ok_or(ControllerError::NoQueue(self.pairs))?;
-        let transfer_bytes_max = self.limits.transfer_bytes_max();
+        let transfer_bytes_max = self.limits().transfer_bytes_max();
         let made = QueuePair::new(&self.function, &self.capabilities, id, entries, transfer_bytes_max)
             .map_err(ControllerError::from)
             .and_then(|pair| self.announce(&mut admin, &pair).map(|()| pair));
@@ -31,16 +34,29 @@ impl<F: Function> Controller<F> {
         made.map(|pair| (pair, self.generation()))
     }
 
+    /// Makes a pair known. On an error the controller knows nothing of it, so that its memory may go: where that is not certain, it is
+    /// given up.
     fn announce(&self, admin: &mut Admin, pair: &QueuePair) -> Result<(), ControllerError> {
+        let made = self.create_both(admin, pair);
+        made.inspect_err(|error| {
+            if !matches!(error, ControllerError::Refused { .. }) {
+                self.give_up();
+            }
+        })
+    }
+
+    fn create_both(&self, admin: &mut Admin, pair: &QueuePair) -> Result<(), ControllerError> {
         let (id, entries) = (pair.id(), pair.entries());
         let vector = self.function.interrupt(id).map(|_| id);
         let (command, at) = (create_completion_queue(id, entries, vector), Some(pair.completion_address()));
         self.execute_at(admin, "create a completion queue", &command, at, ADMIN_LIMIT)?;
         let (command, at) = (create_submission_queue(id, entries, id), Some(pair.submission_address()));
         let made = self.execute_at(admin, "create a submission queue", &command, at, ADMIN_LIMIT);
-        if made.is_err() {
-            let _ =
-                self.execute(admin, "delete a completion queue", &delete_completion_queue(id), ADMIN_LIMIT);
+        if let Err(ControllerError::Refused { .. }) = made {
+            let command = delete_completion_queue(id);
+            if self.execute(admin, "delete a completion queue", &command, ADMIN_LIMIT).is_err() {
+                self.give_up();
+            }
         }
         made.map(|_| ())
     }
@@ -55,7 +71,8 @@ impl<F: Function> Controller<F> {
             return Err(ControllerError::Lost);
         }
         let lost = pair.restart();
-        self.announce(&mut admin, pair)?;
+        // A queue that was there and is refused now: the controller is not what it was before its reset.
+        self.announce(&mut admin, pair).inspect_err(|_| self.give_up())?;
         Ok((lost, self.generation()))
     }
 

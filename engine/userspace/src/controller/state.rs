@@ -1,6 +1,7 @@
 //! Starting, stopping and resetting a controller (NVM Express Base Specification 2.0, 3.5 to 3.7).
 
-use super::{Admin, Controller};
+use super::admin::Admin;
+use super::Controller;
 use crate::error::ControllerError;
 use crate::event::{Event, EventKind};
 use crate::function::Function;
@@ -22,11 +23,10 @@ impl<F: Function> Controller<F> {
     /// Stops the controller and starts it again with an empty admin queue; I/O queues are gone then.
     pub(super) fn enable(&self, admin: &mut Admin) -> Result<(), ControllerError> {
         self.disable()?;
-        admin.queue.restart();
-        let entries = admin.queue.entries();
+        let (submission, completion, entries) = admin.restart();
         self.function.write32(AQA, (entries - 1) << 16 | (entries - 1));
-        self.function.write64(ASQ, admin.queue.submission_address());
-        self.function.write64(ACQ, admin.queue.completion_address());
+        self.function.write64(ASQ, submission);
+        self.function.write64(ACQ, completion);
         let page = (PAGE_BYTES.trailing_zeros() - 12) << 7;
         self.function.write32(CC, CC_ENTRY_SIZES | page | CC_ENABLE);
         let ready = |status: u32| status & CSTS_READY != 0;
@@ -85,7 +85,10 @@ impl<F: Function> Controller<F> {
         // First of all, so that other queues stop waiting for answers that will not come.
         self.generation.fetch_add(1, Ordering::AcqRel);
         let start_ns = now_ns();
-        let back = self.enable(&mut admin).and_then(|()| self.ask_for_queues(&mut admin).map(|_| ()));
+        let back = self
+            .enable(&mut admin)
+            .and_then(|()| self.ask_for_queues(&mut admin))
+            .and_then(|_| self.set_features_again(&mut admin));
         let kind = match &back {
             Err(ControllerError::Gone) => EventKind::ControllerGone,
             _ => EventKind::ControllerReset,
@@ -95,7 +98,7 @@ impl<F: Function> Controller<F> {
     }
 
     /// The controller is lost: whatever it does, it must not reach memory any more.
-    pub(super) fn give_up(&self) {
+    pub(crate) fn give_up(&self) {
         self.failed.store(true, Ordering::Release);
         // The way that the specification has for it first.
         let _ = self.disable();

@@ -14,6 +14,8 @@ impl State {
                 self.pending.push((id, entry));
             }
         }
+        self.serve_admin();
+        self.go_on_erasing();
         // What was fetched stays so, as in a controller whose medium hangs.
         if self.faults.silent || self.csts & CSTS_FATAL != 0 {
             return;
@@ -26,6 +28,7 @@ impl State {
         let chosen = (self.random >> 33) as usize % self.pending.len();
         let (id, entry) = self.pending.swap_remove(chosen);
         let status = self.carry_out(&entry);
+        self.count(id, &entry, status);
         let cid = u16::from_le_bytes([entry[2], entry[3]]);
         if self.faults.nonsense {
             self.complete(id, cid ^ 0x7000, 0, 0);
@@ -46,6 +49,9 @@ impl State {
         let blocks = u64::from(dword(12) & 0xffff) + 1;
         let within =
             |first: u64, blocks: u64| first.checked_add(blocks).is_some_and(|end| end <= self.model.blocks);
+        if let Some(status) = self.refusal() {
+            return status;
+        }
         match entry[0] {
             0x00 => 0,
             0x01 | 0x02 | 0x08 if !within(first, blocks) => OUT_OF_RANGE,

@@ -53,6 +53,15 @@ impl State {
         u64::from_le_bytes(bytes)
     }
 
+    /// Sends the answer to a command by its pointers.
+    pub(super) fn store_data(&self, entry: &Entry, bytes: &[u8]) {
+        let mut at = 0;
+        for (address, count) in self.data_of(entry, bytes.len()) {
+            self.store(address, &bytes[at..at + count]);
+            at += count;
+        }
+    }
+
     pub(super) fn data_of(&self, entry: &Entry, length: usize) -> Vec<(u64, usize)> {
         let pointer = |at: usize| u64::from_le_bytes(entry[at..at + 8].try_into().expect("eight bytes"));
         walk(pointer(24), pointer(32), length, |address| self.word(address))

@@ -1,19 +1,22 @@
 //! A controller in memory that behaves as the specification says, with the faults that a test asks for.
 //!
 //! It is written from the specification's side: it reads rings, lists and ranges by the addresses that it is given, and knows nothing of
-//! the driver. Commands of the admin queue are done at once. Those of I/O queues are done by a thread, in any order, so that the driver's
-//! memory accesses race with it as with a real one.
+//! the driver. Commands of the admin queue are done at once, but for formats. Those of I/O queues are done by a thread, in any order, so
+//! that the driver's memory accesses race with it as with a real one.
 
 mod admin;
 mod commands;
+mod logs;
 mod memory;
 mod rings;
+mod whole;
 
 pub use memory::{heap_memory, walk};
 
 use crate::function::Function;
 use crate::memory::DmaMemory;
 use crate::registers::{ACQ, AQA, ASQ, CAP, CC, CSTS, CSTS_FATAL, CSTS_READY, DOORBELLS, VS};
+use logs::{Counters, Features};
 use memory::Region;
 use rings::{Completion, Submission};
 use std::collections::BTreeMap;
@@ -23,6 +26,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
+use whole::{Formatting, Sanitized};
 
 /// What the controller is to be.
 #[derive(Clone, Debug)]
@@ -45,6 +49,18 @@ pub struct Model {
     pub pairs: u16,
     /// Whether it deallocates, and writes zeroes.
     pub can_trim: bool,
+    /// The most ranges of a deallocate that it tells; 0 for none.
+    pub trim_ranges: u8,
+    /// What it can be formatted to beside what it is: the size of a block, and its metadata.
+    pub other_formats: Vec<(u32, u16)>,
+    /// Whether a format is of every namespace.
+    pub format_is_of_all: bool,
+    /// How it can be sanitized (SANICAP): bit 0 by deleting the key, 1 by erasing blocks, 2 by writing everything over.
+    pub sanitize: u32,
+    /// How many power states there are.
+    pub power_states: u8,
+    /// Whether there is a volatile write cache.
+    pub has_cache: bool,
     /// Pages of memory are apart for the controller, as in huge pages without an IOMMU.
     pub scattered_bytes: Option<usize>,
 }
@@ -61,6 +77,12 @@ impl Default for Model {
             doorbell_stride: 0,
             pairs: 4,
             can_trim: true,
+            trim_ranges: 0,
+            other_formats: vec![(4096, 0), (512, 8)],
+            format_is_of_all: false,
+            sanitize: 2,
+            power_states: 3,
+            has_cache: true,
             scattered_bytes: None,
         }
     }
@@ -83,6 +105,16 @@ pub struct Faults {
     pub bad_block: Option<u64>,
     /// It completes a command that nobody sent.
     pub nonsense: bool,
+    /// Formats and sanitizes do not end, and are as far as `done_percent`.
+    pub unending: bool,
+    /// How far, of 100.
+    pub done_percent: u8,
+    /// Formats and sanitizes fail in the end.
+    pub erase_fails: bool,
+    /// It makes no submission queue.
+    pub refuses_queues: bool,
+    /// It deletes no completion queue.
+    pub keeps_queues: bool,
 }
 
 type Entry = [u8; 64];
@@ -103,6 +135,15 @@ struct State {
     pending: Vec<(u16, Entry)>,
     storage: Vec<u8>,
     log: Vec<Entry>,
+    /// What it can be formatted to.
+    formats: Vec<(u32, u16)>,
+    format_index: u8,
+    formatting: Option<Formatting>,
+    sanitized: Sanitized,
+    /// Whether the failure of a sanitize may be left behind.
+    may_leave_failure: bool,
+    counters: Counters,
+    features: Features,
     random: u64,
     cut_off: bool,
     resets: u32,
@@ -128,6 +169,8 @@ impl Double {
     /// A controller with a thread that serves its queues.
     pub fn new(model: Model) -> Double {
         let storage = vec![0; model.blocks as usize * model.block_bytes as usize];
+        let mut formats = vec![(model.block_bytes, model.metadata_bytes)];
+        formats.extend(&model.other_formats);
         let state = State {
             model,
             faults: Faults::default(),
@@ -143,6 +186,13 @@ impl Double {
             pending: Vec::new(),
             storage,
             log: Vec::new(),
+            formats,
+            format_index: 0,
+            formatting: None,
+            sanitized: Sanitized::Never,
+            may_leave_failure: false,
+            counters: Counters::default(),
+            features: Features::default(),
             random: 0x9e37_79b9_7f4a_7c15,
             cut_off: false,
             resets: 0,
@@ -215,6 +265,11 @@ impl Double {
     pub fn is_put_away(&self) -> bool {
         let state = self.lock();
         state.cut_off && state.csts & CSTS_READY == 0
+    }
+
+    /// Lets it reach memory again, as whoever opens a function does.
+    pub fn let_in(&self) {
+        self.lock().cut_off = false;
     }
 
     /// How many pieces of memory it can reach.

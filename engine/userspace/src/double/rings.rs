@@ -1,5 +1,6 @@
 //! The controller's registers, its rings and their doorbells.
 
+use super::logs::Features;
 use super::{Entry, State};
 use crate::registers::{CC_ENABLE, CC_SHUTDOWN_MASK, CSTS_READY, CSTS_SHUTDOWN_COMPLETE, DOORBELLS};
 use std::sync::atomic::{fence, Ordering};
@@ -37,6 +38,8 @@ impl State {
             self.submissions.clear();
             self.completions.clear();
             self.pending.clear();
+            self.formatting = None;
+            self.features = Features::default();
             self.csts = 0;
         }
         if is && !was && !self.faults.never_ready {

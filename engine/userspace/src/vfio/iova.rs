@@ -40,12 +40,14 @@ impl IovaSpace {
 
     /// The first free place for so many bytes; `None` where there is none.
     pub fn take(&mut self, length: u64) -> Option<u64> {
-        let length = length.next_multiple_of(ALIGNMENT);
+        let length = length.max(1).checked_next_multiple_of(ALIGNMENT)?;
         for range in &self.ranges {
-            let mut start = range.start().next_multiple_of(ALIGNMENT);
+            let Some(mut start) = range.start().checked_next_multiple_of(ALIGNMENT) else { continue };
             for (taken, taken_length) in &self.taken {
-                if *taken < start.saturating_add(length) && start < taken + taken_length {
-                    start = taken + taken_length;
+                // The last byte of either, as what ends with the last address there is has no end.
+                let (last, taken_last) = (start.saturating_add(length - 1), taken + (taken_length - 1));
+                if *taken <= last && start <= taken_last {
+                    start = taken_last.saturating_add(1);
                 }
             }
             if start.checked_add(length - 1).is_some_and(|end| end <= *range.end()) {

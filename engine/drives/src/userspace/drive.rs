@@ -1,20 +1,25 @@
-//! The path without an operating system: our own driver's queues on an NVMe controller.
+//! A queue of our own driver as a path to a drive.
 
-use crate::buffers::Buffers;
+use super::pieces::{cut, Piece};
+use super::slots::Slots;
+use super::supports;
+use crate::buffers::{Buffers, Region};
 use crate::clock::Clock;
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
+use crate::trims::Trims;
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 use testdrive_core::{Command, Completion, Flags, Opcode};
-use testdrive_nvme::{
-    deallocate, encode_ranges, flush, parts, read, write, write_zeroes, LbaRange, NvmCommand, RANGE_BYTES,
-};
+use testdrive_nvme::TrimLimits;
 use testdrive_recording::DriveIdentity;
-use testdrive_userspace::memory::DmaMemory;
 use testdrive_userspace::{Answer, Controller, Function, Limits, Place, Queue};
 
+/// Marks the tag of a command of ranges, whose number is below; other tags are slots.
+const TRIM_TAG: u32 = 1 << 31;
+/// More memory than this is not taken for ranges: a burst that needs more waits for its turn.
+const RANGES_BYTES_MAX: usize = 4 << 20;
 /// How often a loop that waits looks whether the controller is well: the register takes a microsecond.
 const CHECK_NS: i64 = 10_000_000;
 /// How long a waiting loop spins before it lets others have the CPU, where there is nothing to be in time for.
@@ -22,35 +27,13 @@ const SPIN_NS: i64 = 50_000;
 /// A sleeper is woken at least so often, to look whether the controller is well.
 const SLEEP_MAX_NS: i64 = CHECK_NS;
 
-/// What a command transfers.
-#[derive(Clone, Copy)]
-enum Payload {
-    None,
-    /// The buffer.
-    Read(*const u8),
-    /// The buffer.
-    Write(*const u8),
-    /// The one range of a deallocate, which gets its place when it goes.
-    Range(LbaRange),
-}
-
-/// One command of the drive, of which a command of the run may take several.
-struct Piece {
-    slot: u32,
-    command: NvmCommand,
-    payload: Payload,
-}
-
-/// What is known of a command of the run in flight.
-#[derive(Clone, Copy, Default)]
-struct Slot {
-    busy: bool,
-    /// Pieces that were not answered yet.
-    left: usize,
-    /// The first failure's, or 0.
-    status: i32,
-    /// The write that follows once a flush is done, and its buffer.
-    after_flush: Option<(Command, usize)>,
+/// How a queue is used.
+#[derive(Clone, Copy, Debug)]
+pub struct UserspaceOptions {
+    /// Whether the guard let the drive be written to.
+    pub writable: bool,
+    /// How many trims that are handed over together may share a command; 1 gives each its own.
+    pub trim_ranges: u32,
 }
 
 /// A queue of our own on a controller.
@@ -62,13 +45,10 @@ pub struct UserspaceDrive<F: Function> {
     queue: Queue<F>,
     // Behind the queue, whose end is that of the controller's access to them.
     buffers: Buffers,
-    ranges: DmaMemory,
-    slots: Vec<Slot>,
-    busy: usize,
-    /// What is to go, in order.
-    waiting: VecDeque<Piece>,
-    /// Slots of which no piece is left, with their status.
-    done: Vec<(u32, i32)>,
+    trims: Trims,
+    slots: Slots,
+    /// What is to go, in order, with its slot.
+    waiting: VecDeque<(u32, Piece)>,
     checked_ns: i64,
 }
 
@@ -80,141 +60,119 @@ impl<F: Function> UserspaceDrive<F> {
     pub fn new(
         controller: &Arc<Controller<F>>,
         mut identity: DriveIdentity,
-        writable: bool,
+        UserspaceOptions { writable, trim_ranges }: UserspaceOptions,
         options: &QueueOptions,
     ) -> io::Result<UserspaceDrive<F>> {
         let QueueOptions { clock, depth, .. } = *options;
         let queue = Queue::open(controller, depth)?;
         let function = controller.function();
         let buffers = Buffers::for_dma(options, |length| function.allocate(length))?;
-        let ranges = function.allocate(queue.entries() as usize * RANGE_BYTES)?;
+        let limits = controller.limits();
+        let told = limits.trims.unwrap_or_default();
+        let trim_limits = TrimLimits { ranges: told.ranges.min(trim_ranges as usize), ..told };
+        let commands = depth.min(RANGES_BYTES_MAX / trim_limits.place_bytes());
+        let trims = Trims::new(commands, trim_limits, |length| function.allocate(length).map(Region::over))?;
         let settings = &mut identity.settings;
         settings.insert("polled_completions".into(), (!queue.interrupts()).into());
         settings.insert("queue_entries".into(), queue.entries().into());
-        settings.insert("transfer_bytes_max".into(), controller.limits().transfer_bytes_max().into());
+        settings.insert("transfer_bytes_max".into(), limits.transfer_bytes_max().into());
+        settings.insert("trim_ranges".into(), trim_limits.ranges.into());
         Ok(UserspaceDrive {
             identity,
             writable,
             clock,
-            limits: *controller.limits(),
+            limits,
             queue,
             buffers,
-            ranges,
-            slots: vec![Slot::default(); depth],
-            busy: 0,
+            trims,
+            slots: Slots::new(depth),
             waiting: VecDeque::with_capacity(depth),
-            done: Vec::new(),
             checked_ns: clock.now_ns(),
         })
     }
 
-    /// Cuts a command into pieces that the drive takes, to go with the next kick; how many.
+    /// Cuts a command into pieces, to go with the next kick; how many.
     fn cut(&mut self, slot: u32, command: &Command, buffer: *const u8) -> Option<usize> {
-        let Limits { namespace, block, .. } = self.limits;
-        let (before, block_bytes) = (self.waiting.len(), block.bytes());
-        let range = block.range(command.offset_bytes, command.length_bytes)?;
-        let mut add = |command, payload| self.waiting.push_back(Piece { slot, command, payload });
-        match command.opcode {
-            Opcode::Flush => add(flush(namespace), Payload::None),
-            Opcode::Read | Opcode::Write => {
-                let fua = command.flags.contains(Flags::FUA);
-                let mut buffer = buffer;
-                for part in parts(range, self.limits.transfer_blocks) {
-                    if command.opcode == Opcode::Read {
-                        add(read(namespace, part, block_bytes, false), Payload::Read(buffer));
-                    } else {
-                        add(write(namespace, part, block_bytes, fua), Payload::Write(buffer));
-                    }
-                    buffer = buffer.wrapping_add(part.blocks as usize * block_bytes as usize);
-                }
-            }
-            Opcode::WriteZeroes => {
-                for part in parts(range, self.limits.zeroes_blocks) {
-                    add(write_zeroes(namespace, part, false, false), Payload::None);
-                }
-            }
-            Opcode::Trim => {
-                let most = self.limits.trims?.range_blocks;
-                for part in parts(range, most) {
-                    add(deallocate(namespace, 1), Payload::Range(part));
-                }
-            }
-        }
-        Some(self.waiting.len() - before)
+        let waiting = &mut self.waiting;
+        cut(&self.limits, command, buffer, |piece| waiting.push_back((slot, piece)))
     }
 
-    /// Moves what waits into the queue, as far as there is room, and tells the drive.
+    /// Moves what waits into the queue, as far as there is room, and tells the drive. Trims are gathered and go last, since a burst of
+    /// them ends here.
     fn send(&mut self) {
+        while let Some(&(slot, piece)) = self.waiting.front() {
+            if let Piece::Range(range) = piece {
+                if !self.trims.add(slot, range) {
+                    break;
+                }
+            } else if !self.queue.has_room() {
+                break;
+            }
+            match piece {
+                Piece::Plain(command) => self.queue.push(&command, Place::None, slot),
+                Piece::Read(command, buffer) => {
+                    let (memory, offset) = self.buffers.dma_of(false, buffer);
+                    self.queue.push(&command, Place::Data { memory, offset }, slot);
+                }
+                Piece::Write(command, buffer) => {
+                    let (memory, offset) = self.buffers.dma_of(true, buffer);
+                    self.queue.push(&command, Place::Data { memory, offset }, slot);
+                }
+                Piece::Range(_) => {}
+            }
+            self.waiting.pop_front();
+        }
+        self.trims.close();
         while self.queue.has_room() {
-            let Some(Piece { slot, command, payload }) = self.waiting.pop_front() else { break };
-            let (is_write, buffer) = match payload {
-                Payload::None => {
-                    self.queue.push(&command, Place::None, slot);
-                    continue;
-                }
-                Payload::Range(range) => {
-                    let offset = usize::from(self.queue.next_cid()) * RANGE_BYTES;
-                    let mut bytes = [0; RANGE_BYTES];
-                    encode_ranges(&[range], &mut bytes);
-                    self.ranges.write(offset, &bytes);
-                    self.queue.push(&command, Place::Data { memory: &self.ranges, offset }, slot);
-                    continue;
-                }
-                Payload::Read(buffer) => (false, buffer),
-                Payload::Write(buffer) => (true, buffer),
-            };
-            let (memory, offset) = self.buffers.dma_of(is_write, buffer);
-            self.queue.push(&command, Place::Data { memory, offset }, slot);
+            let Some((index, command, ranges)) = self.trims.take(self.limits.namespace) else { break };
+            let (memory, offset) = self.trims.dma_of(ranges);
+            self.queue.push(&command, Place::Data { memory, offset }, index | TRIM_TAG);
         }
         self.queue.ring();
     }
 
     /// Takes what the drive answered.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> io::Result<()> {
-        let UserspaceDrive { queue, slots, done, .. } = self;
-        let reaped = queue.reap(|answer| answered(slots, done, answer.tag, answer.status.recorded()));
-        if !self.done.is_empty() {
+        let UserspaceDrive { queue, slots, trims, .. } = self;
+        // What a controller that was given up has left in the rings is nobody's any more: all of it has ended otherwise.
+        let reaped = match queue.controller().has_failed() {
+            true => Ok(()),
+            false => queue.reap(|answer| settle(slots, trims, answer.tag, |_| answer.status.recorded())),
+        };
+        if self.slots.has_done() {
             let complete_ns = self.clock.now_ns();
-            let mut done = std::mem::take(&mut self.done);
-            for (slot, status) in done.drain(..) {
+            while let Some((slot, status)) = self.slots.take_done() {
                 self.finish(slot, status, complete_ns, completions);
             }
-            // The allocation is kept for the next time.
-            self.done = done;
         }
         reaped
     }
 
     /// All pieces of a slot were answered: goes on with the write behind a flush, or completes it.
     fn finish(&mut self, slot: u32, status: i32, complete_ns: i64, completions: &mut Vec<Completion>) {
-        let state = &mut self.slots[slot as usize];
-        if let (Some((command, buffer)), 0) = (state.after_flush.take(), status) {
+        if let (Some((command, buffer)), 0) = (self.slots.take_after_flush(slot), status) {
             let pieces = self.cut(slot, &command, buffer as *const u8).unwrap_or(0);
-            self.slots[slot as usize].left = pieces;
+            self.slots.goes_on(slot, pieces);
             if pieces > 0 {
                 return;
             }
         }
-        self.slots[slot as usize] = Slot::default();
-        self.busy -= 1;
+        self.slots.free(slot);
         completions.push(Completion { slot, complete_ns, status });
     }
 
-    /// Counts pieces that a reset took away.
+    /// Counts commands that a reset took away.
     fn lose(&mut self, tags: &[u32], status_of: impl Fn(u32) -> i32) {
         for tag in tags {
-            answered(&mut self.slots, &mut self.done, *tag, status_of(*tag));
+            settle(&mut self.slots, &mut self.trims, *tag, &status_of);
         }
     }
 
     /// The controller is lost: everything in flight ends.
     fn lose_all(&mut self) {
         self.waiting.clear();
-        self.done.clear();
-        for (index, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.busy) {
-            slot.after_flush = None;
-            self.done.push((index as u32, libc::ENODEV));
-        }
+        self.trims.clear();
+        self.slots.end_all(libc::ENODEV);
     }
 
     /// Takes the queue's place again where another thread had the controller reset, and looks now and then whether it is well.
@@ -271,13 +229,15 @@ impl<F: Function> Drive for UserspaceDrive<F> {
     fn rescue(&mut self, slots: &[u32], completions: &mut Vec<Completion>) -> io::Result<bool> {
         let clock = self.clock;
         let mut answers = Vec::new();
-        let lost = self.queue.rescue(slots, &|| clock.now_ns(), |answer| answers.push(answer));
+        let groups = self.trims.commands_of(slots).map(|index| index | TRIM_TAG);
+        let tags: Vec<u32> = slots.iter().copied().chain(groups).collect();
+        let lost = self.queue.rescue(&tags, &|| clock.now_ns(), |answer| answers.push(answer));
         for Answer { tag, status, .. } in answers {
-            answered(&mut self.slots, &mut self.done, tag, status.recorded());
+            settle(&mut self.slots, &mut self.trims, tag, |_| status.recorded());
         }
         match lost {
             Ok(lost) => {
-                self.lose(&lost, |tag| if slots.contains(&tag) { libc::ETIMEDOUT } else { libc::ECANCELED })
+                self.lose(&lost, |slot| if slots.contains(&slot) { libc::ETIMEDOUT } else { libc::ECANCELED })
             }
             Err(_) => self.lose_all(),
         }
@@ -286,7 +246,7 @@ impl<F: Function> Drive for UserspaceDrive<F> {
     }
 
     fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {
-        if self.busy >= self.slots.len() {
+        if self.slots.is_full() {
             return Err(SubmitError::Full);
         }
         if command.opcode.modifies() && !self.writable {
@@ -312,15 +272,13 @@ impl<F: Function> Drive for UserspaceDrive<F> {
             self.cut(slot, command, buffer)
         };
         let after_flush = flush_first.then_some((*command, buffer as usize));
-        self.slots[slot as usize] = Slot { busy: true, left: pieces.unwrap_or(0), status: 0, after_flush };
-        self.busy += 1;
+        self.slots.begin(slot, pieces.unwrap_or(0), after_flush);
         // What is not whole blocks, the kernel refuses with this, too.
-        let at_once = match pieces {
-            None => Some(libc::EINVAL),
-            Some(0) => Some(0),
-            Some(_) => None,
-        };
-        self.done.extend(at_once.map(|status| (slot, status)));
+        match pieces {
+            None => self.slots.end_at_once(slot, libc::EINVAL),
+            Some(0) => self.slots.end_at_once(slot, 0),
+            Some(_) => {}
+        }
         Ok(())
     }
 
@@ -334,7 +292,7 @@ impl<F: Function> Drive for UserspaceDrive<F> {
         loop {
             self.look_after();
             self.reap(completions)?;
-            if !self.waiting.is_empty() {
+            if !self.waiting.is_empty() || self.trims.has_ready() {
                 self.send();
             }
             let (Wait::Until(deadline_ns) | Wait::Asleep(deadline_ns)) = wait else { return Ok(()) };
@@ -342,7 +300,7 @@ impl<F: Function> Drive for UserspaceDrive<F> {
             if completions.len() > before || left_ns <= 0 {
                 return Ok(());
             }
-            if self.busy == 0 {
+            if self.slots.busy() == 0 {
                 self.clock.wait_until_ns(deadline_ns);
                 return Ok(());
             }
@@ -351,23 +309,11 @@ impl<F: Function> Drive for UserspaceDrive<F> {
     }
 }
 
-/// Counts the answer to a piece of a slot.
-fn answered(slots: &mut [Slot], done: &mut Vec<(u32, i32)>, tag: u32, status: i32) {
-    let slot = &mut slots[tag as usize];
-    slot.left -= 1;
-    if slot.status == 0 {
-        slot.status = status;
-    }
-    if slot.left == 0 {
-        done.push((tag, slot.status));
-    }
-}
-
-/// Whether a namespace takes the opcode.
-pub(crate) fn supports(limits: &Limits, opcode: Opcode) -> bool {
-    match opcode {
-        Opcode::Trim => limits.trims.is_some(),
-        Opcode::WriteZeroes => limits.write_zeroes,
-        Opcode::Read | Opcode::Write | Opcode::Flush => true,
+/// Counts the end of a command of the drive: of a piece of a slot, or of the ranges of several.
+fn settle(slots: &mut Slots, trims: &mut Trims, tag: u32, status_of: impl Fn(u32) -> i32) {
+    if tag & TRIM_TAG == 0 {
+        slots.answered(tag, status_of(tag));
+    } else {
+        trims.done(tag & !TRIM_TAG, |slot| slots.answered(slot, status_of(slot)));
     }
 }

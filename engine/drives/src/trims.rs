@@ -3,7 +3,8 @@
 use crate::buffers::Region;
 use std::collections::VecDeque;
 use std::io;
-use testdrive_nvme::{deallocate, encode_ranges, LbaRange, NvmCommand, TrimLimits, RANGE_BYTES};
+use testdrive_nvme::{deallocate, encode_ranges, LbaRange, NvmCommand, TrimLimits};
+use testdrive_userspace::memory::DmaMemory;
 
 /// The ranges of one command.
 #[derive(Default)]
@@ -29,20 +30,24 @@ impl Trims {
     ///
     /// # Errors
     /// When the system has not the memory.
-    pub fn new(commands: usize, limits: TrimLimits) -> io::Result<Trims> {
+    pub fn new(
+        commands: usize,
+        limits: TrimLimits,
+        region: impl FnOnce(usize) -> io::Result<Region>,
+    ) -> io::Result<Trims> {
         let group = || Group {
             slots: Vec::with_capacity(limits.ranges),
             ranges: Vec::with_capacity(limits.ranges),
             blocks: 0,
         };
-        let place_bytes = limits.ranges * RANGE_BYTES;
+        let place_bytes = limits.place_bytes();
         Ok(Trims {
             limits,
             groups: (0..commands).map(|_| group()).collect(),
             free: (0..commands as u32).rev().collect(),
             open: None,
             closed: VecDeque::with_capacity(commands),
-            memory: Region::map(commands * place_bytes)?,
+            memory: region(commands * place_bytes)?,
             place_bytes,
         })
     }
@@ -90,6 +95,33 @@ impl Trims {
         Some((index, deallocate(nsid, ranges.len()), place.as_ptr() as u64))
     }
 
+    /// The memory that the drive reads a command's ranges from, and where they are in it; for [`Trims::take`]'s address in memory for DMA.
+    ///
+    /// # Panics
+    /// When the memory is not for DMA.
+    pub fn dma_of(&self, address: u64) -> (&DmaMemory, usize) {
+        self.memory.dma_of(address as *const u8)
+    }
+
+    /// The commands with a range of one of these slots.
+    pub fn commands_of<'a>(&'a self, slots: &'a [u32]) -> impl Iterator<Item = u32> + 'a {
+        let has = |group: &Group| group.slots.iter().any(|slot| slots.contains(slot));
+        self.groups.iter().enumerate().filter(move |(_, group)| has(group)).map(|(index, _)| index as u32)
+    }
+
+    /// Forgets every command: none of them will be done.
+    pub fn clear(&mut self) {
+        self.open = None;
+        self.closed.clear();
+        self.free.clear();
+        self.free.extend((0..self.groups.len() as u32).rev());
+        for group in &mut self.groups {
+            group.slots.clear();
+            group.ranges.clear();
+            group.blocks = 0;
+        }
+    }
+
     /// Frees a command that is done, and hands the slot of each of its ranges on.
     pub fn done(&mut self, index: u32, mut each: impl FnMut(u32)) {
         let group = &mut self.groups[index as usize];
@@ -110,7 +142,8 @@ mod tests {
 
     #[test]
     fn without_coalescing_each_range_is_a_command() {
-        let mut trims = Trims::new(2, TrimLimits { ranges: 1, ..TrimLimits::default() }).unwrap();
+        let mut trims =
+            Trims::new(2, TrimLimits { ranges: 1, ..TrimLimits::default() }, Region::map).unwrap();
         assert!(trims.add(5, range(0)) && trims.add(6, range(8)) && !trims.add(7, range(16)));
         let (first, command, _) = trims.take(1).unwrap();
         assert_eq!((command.cdw[0], command.data_bytes), (0, 16));
@@ -124,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_burst_is_one_command_of_up_to_256_ranges() {
-        let mut trims = Trims::new(4, TrimLimits::default()).unwrap();
+        let mut trims = Trims::new(4, TrimLimits::default(), Region::map).unwrap();
         for slot in 0..300 {
             assert!(trims.add(slot, range(u64::from(slot) * 8)));
         }
@@ -140,5 +173,20 @@ mod tests {
         let mut slots = Vec::new();
         trims.done(index, |slot| slots.push(slot));
         assert_eq!(slots, (0..256).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_slot_leads_to_its_commands_and_what_is_forgotten_is_free() {
+        let mut trims =
+            Trims::new(2, TrimLimits { ranges: 2, ..TrimLimits::default() }, Region::map).unwrap();
+        for slot in 5..8 {
+            assert!(trims.add(slot, range(u64::from(slot))));
+        }
+        let (first, ..) = trims.take(1).unwrap();
+        assert_eq!(trims.commands_of(&[6]).collect::<Vec<_>>(), [first]);
+        assert_eq!(trims.commands_of(&[5, 7]).count(), 2);
+        trims.clear();
+        assert_eq!((trims.commands_of(&[5, 6, 7]).count(), trims.has_ready()), (0, false));
+        assert!((0..4).all(|slot| trims.add(slot, range(0))) && !trims.add(4, range(0)));
     }
 }
