@@ -116,13 +116,19 @@ impl dyn NvmeTarget + '_ {
             .map_err(|error| self.failed("does not say how far its sanitize is", &error))
     }
 
-    /// The share of a running format that is done, where the drive tells and may be asked.
-    pub fn format_done_share(&self) -> Option<f64> {
+    /// The share of a running format that is done; `None` where none runs, the drive does not tell, or may not be asked.
+    ///
+    /// # Errors
+    /// When the drive does not answer.
+    pub fn format_done_share(&self) -> Result<Option<f64>, EraseError> {
         if !self.may_ask_while_formatting() || self.namespace().format_percent_left.is_none() {
-            return None;
+            return Ok(None);
         }
-        let namespace = self.with_admin(|admin| admin.namespace()).ok()?;
-        namespace.format_percent_left.map(|left| 1.0 - f64::from(left.min(100)) / 100.0)
+        let namespace = self
+            .with_admin(|admin| admin.namespace())
+            .map_err(|error| self.failed("does not say how far its format is", &error))?;
+        let left = namespace.format_percent_left.filter(|left| *left > 0);
+        Ok(left.map(|left| 1.0 - f64::from(left.min(100)) / 100.0))
     }
 
     /// Whoever erases was checked for that.

@@ -6,12 +6,15 @@ use crate::job::PhaseJob;
 use crate::job_prepare::{PrepareJob, PrepareMethod, PurgeHow};
 use crate::phase::PhaseContext;
 use crate::phase_outcome::PhaseOutcome;
+use crate::warnings;
+use crate::watch::interruption;
 use serde_json::{json, Map, Value};
+use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
 use testdrive_drives::{Access, EraseError, NvmeTarget, Target};
 use testdrive_nvme::{SanitizeStatus, SecureErase};
-use testdrive_recording::DriveIdentity;
+use testdrive_recording::{DriveIdentity, Status};
 
 /// How often the drive is asked how far it is.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
@@ -84,7 +87,10 @@ fn run_error(error: EraseError) -> RunError {
     }
 }
 
-/// Has the drive do it, and waits for the end of it: neither can be interrupted.
+/// Has the drive do it, and waits for the end of it.
+///
+/// A format is waited for whatever signal comes, since nobody knows what would be left of a drive that is reset in the midst of one. A
+/// sanitize goes on in the drive by itself: a signal ends the run.
 ///
 /// # Errors
 /// When the drive fails, or cannot do it.
@@ -101,26 +107,7 @@ pub fn administer(
     context.shared.phase_starts.tell(context.index, start_ns, 0);
     let phase = PhaseName::of(job, context.round.clone());
     tell(Event::Phase { index: context.index, phase, start_ns, planned_ios: Some(0), planned_ns: None });
-    let mut progress = |done_share| {
-        let elapsed_ns = context.clock.now_ns() - start_ns;
-        tell(Event::Progress(Progress {
-            phase: context.index,
-            elapsed_ns,
-            done_share,
-            ..Progress::default()
-        }));
-    };
-    let mut findings = Map::new();
-    match what {
-        Administration::Format(block_bytes, erase) => {
-            let format = format(device, block_bytes, erase, &mut progress)?;
-            device.look_again().map_err(run_error)?;
-            findings.insert("format".into(), format);
-        }
-        Administration::Sanitize => {
-            findings.insert("sanitize".into(), sanitize(device, &mut progress)?);
-        }
-    }
+    let mut findings = carry_out(what, device, &mut Following { context, start_ns, tell })?;
     if let PhaseJob::Prepare(PrepareJob { method: PrepareMethod::Purge, how, .. }) = job {
         findings.insert("purge".into(), json!(how));
     }
@@ -128,18 +115,67 @@ pub fn administer(
     Ok(PhaseOutcome { start_ns, end_ns, findings, ..PhaseOutcome::default() })
 }
 
+fn carry_out(
+    what: Administration,
+    device: &mut dyn NvmeTarget,
+    following: &mut Following<'_, '_>,
+) -> Result<Map<String, Value>, RunError> {
+    let (key, finding) = match what {
+        Administration::Format(block_bytes, erase) => {
+            let format = format(device, block_bytes, erase, following)?;
+            device.look_again().map_err(run_error)?;
+            ("format", format)
+        }
+        Administration::Sanitize => ("sanitize", sanitize(device, following)?),
+    };
+    Ok(Map::from_iter([(key.to_string(), finding)]))
+}
+
+/// Who is told how far the drive is, and where signals come from.
+struct Following<'a, 'c> {
+    context: &'a PhaseContext<'c>,
+    start_ns: i64,
+    tell: &'a mut dyn FnMut(Event),
+}
+
+impl Following<'_, '_> {
+    fn progress(&mut self, done_share: Option<f64>) {
+        let elapsed_ns = self.context.clock.now_ns() - self.start_ns;
+        let phase = self.context.index;
+        (self.tell)(Event::Progress(Progress { phase, elapsed_ns, done_share, ..Progress::default() }));
+    }
+
+    /// Whether a signal has come or the run is to stop otherwise. The first time, the run is told so, with what becomes of the drive.
+    fn stops(&self, consequence: &str) -> bool {
+        let signal = self.context.signal.load(Ordering::Relaxed);
+        let stop = &self.context.shared.stop;
+        if signal != 0 && !stop.requested() {
+            stop.request(Status::Interrupted, format!("{}: {consequence}", interruption(signal)));
+        }
+        stop.requested()
+    }
+}
+
 /// The command returns when it is done, so that it waits on a thread of its own.
 fn format(
     device: &dyn NvmeTarget,
     block_bytes: Option<u64>,
     erase: SecureErase,
-    progress: &mut dyn FnMut(Option<f64>),
+    following: &mut Following<'_, '_>,
 ) -> Result<Value, RunError> {
     let format = thread::scope(|scope| {
         let formatting = scope.spawn(|| device.format(block_bytes, erase));
+        // A drive that gives no answer while it is busy is not asked again.
+        let (mut tells, mut warned) = (true, false);
         while !formatting.is_finished() {
             thread::sleep(LOOK_INTERVAL);
-            progress(None);
+            let share = if tells { device.format_done_share() } else { Ok(None) };
+            tells = share.is_ok();
+            following.progress(share.unwrap_or(None));
+            if following.stops("the format was waited for") && !warned {
+                warned = true;
+                (following.tell)(Event::Warning(warnings::format_goes_on(&device.identity().uri)));
+            }
         }
         formatting.join().expect("the formatting thread panicked")
     });
@@ -148,14 +184,18 @@ fn format(
 }
 
 /// The command returns at once; the drive's log tells when it is done.
-fn sanitize(device: &dyn NvmeTarget, progress: &mut dyn FnMut(Option<f64>)) -> Result<Value, RunError> {
+fn sanitize(device: &dyn NvmeTarget, following: &mut Following<'_, '_>) -> Result<Value, RunError> {
+    const GOES_ON: &str = "the sanitize goes on in the drive, which refuses I/O until it is done (nvme sanitize-log shows how far it is)";
     let action = device.start_sanitize().map_err(run_error)?;
     loop {
         thread::sleep(LOOK_INTERVAL);
         let log = device.sanitize_log().map_err(run_error)?;
         match log.status {
-            SanitizeStatus::Running => progress(Some(log.done_share())),
-            SanitizeStatus::Done => return Ok(json!({"action": action})),
+            SanitizeStatus::Running if following.stops(GOES_ON) => {
+                return Ok(json!({"action": action, "status": log.status}));
+            }
+            SanitizeStatus::Running => following.progress(Some(log.done_share())),
+            SanitizeStatus::Done => return Ok(json!({"action": action, "status": log.status})),
             SanitizeStatus::Never | SanitizeStatus::Failed | SanitizeStatus::Unknown(_) => {
                 let uri = &device.identity().uri;
                 let message = format!(
@@ -169,32 +209,5 @@ fn sanitize(device: &dyn NvmeTarget, progress: &mut dyn FnMut(Option<f64>)) -> R
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn of(phase: Value) -> Option<Administration> {
-        Administration::of(&serde_json::from_value(phase).unwrap())
-    }
-
-    #[test]
-    fn only_formats_and_sanitizes_are_of_the_drive_as_a_whole() {
-        let purge = |how| of(json!({"kind": "prepare", "method": "purge", "how": how}));
-        assert_eq!(of(json!({"kind": "prepare", "method": "purge"})), None);
-        assert_eq!(purge("trim"), None);
-        assert_eq!(purge("format"), Some(Administration::Format(None, SecureErase::UserData)));
-        assert_eq!(purge("sanitize"), Some(Administration::Sanitize));
-        let format = of(json!({"kind": "prepare", "method": "format", "logical_block_bytes": 4096}));
-        assert_eq!(format, Some(Administration::Format(Some(4096), SecureErase::None)));
-        assert_eq!(format.unwrap().access(), Access::Format);
-        assert_eq!(of(json!({"kind": "prepare", "method": "sequential"})), None);
-    }
-
-    #[test]
-    fn a_path_that_cannot_is_told_which_can() {
-        let target =
-            Target::open("null:", Access::Write, &testdrive_drives::Consent::default(), None).unwrap();
-        let identity = target.identity().clone();
-        let error = Administration::Sanitize.identity_after(&target, &identity).unwrap_err();
-        assert!(error.to_string().contains("/dev/ng0n1"), "{error}");
-    }
-}
+#[path = "administer_tests.rs"]
+mod tests;

@@ -48,6 +48,15 @@ pub fn starved(times: u64) -> Warning {
     Warning::new("source_starved", message, remedy)
 }
 
+/// What a signal does not end.
+pub fn format_goes_on(uri: &str) -> Warning {
+    Warning::new(
+        "format_goes_on",
+        format!("{uri} is being formatted, which must not be interrupted: the run ends when that is done"),
+        "wait; a second signal ends the run at once, and may leave the drive to be formatted again",
+    )
+}
+
 /// A purge of a drive that takes no trims.
 pub fn no_purge(phase: &str, drive: &DriveIdentity) -> Warning {
     let message = format!("the phase '{phase}' purged nothing: {} takes no trims", drive.uri);

@@ -113,7 +113,7 @@ impl<'a> Watch<'a> {
 }
 
 /// Why a run is stopped by a signal, in words.
-fn interruption(signal: usize) -> &'static str {
+pub fn interruption(signal: usize) -> &'static str {
     const SIGINT: usize = libc::SIGINT as usize;
     const SIGPIPE: usize = libc::SIGPIPE as usize;
     match signal {
