@@ -61,6 +61,11 @@ pub trait Drive {
     /// Whether `submit` accepts this opcode.
     fn supports(&self, opcode: Opcode) -> bool;
 
+    /// How many trims that are handed over together may share a command, where the user asked for that: a burst of them is not cut shorter.
+    fn trims_together(&self) -> usize {
+        1
+    }
+
     /// The drive's clock, in nanoseconds from an origin of its own: the host's for real drives, virtual for modelled ones.
     fn now_ns(&self) -> i64;
 

@@ -57,6 +57,11 @@ impl Trims {
         self.memory.cut(piece_bytes)
     }
 
+    /// The most ranges of a command.
+    pub fn ranges_max(&self) -> usize {
+        self.limits.ranges
+    }
+
     /// Adds a range of the I/O in a slot; false where every command is taken.
     pub fn add(&mut self, slot: u32, range: LbaRange) -> bool {
         let fits = |group: &Group| self.limits.admits(group.ranges.len(), group.blocks, range);

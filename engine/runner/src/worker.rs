@@ -13,7 +13,7 @@ use crate::source::{Peek, Planned, Source};
 use crate::throttle::Throttle;
 use std::io;
 use std::sync::atomic::Ordering;
-use testdrive_core::{Completion, Histogram};
+use testdrive_core::{Completion, Histogram, Opcode};
 use testdrive_drives::{Drive, SubmitError, Wait};
 use testdrive_recording::Status;
 
@@ -37,6 +37,8 @@ pub struct Worker<'d, 'a, D, S> {
     slots: Vec<Slot>,
     free: Vec<u32>,
     batch: Vec<u32>,
+    /// Whether there are only trims in the batch.
+    batch_of_trims: bool,
     completions: Vec<Completion>,
     completed: Completed,
     report: Report,
@@ -73,6 +75,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             slots: vec![Slot::FREE; orders.depth],
             free: (0..orders.depth as u32).rev().collect(),
             batch: Vec::with_capacity(BATCH_MAX),
+            batch_of_trims: false,
             completions: Vec::with_capacity(orders.depth),
             completed: Completed::default(),
             report: Report::default(),
@@ -143,6 +146,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         }
         let closed = matches!(self.orders.pacing, Pacing::Closed(_));
         let batch_max = if closed { CLOSED_BATCH_MAX } else { BATCH_MAX };
+        let trims_max = batch_max.max(self.drive.trims_together());
         let next = loop {
             let planned = match self.source.peek() {
                 Peek::Ready(planned) => planned,
@@ -150,6 +154,10 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                 Peek::HeldBack => break Next::HeldBack,
                 Peek::End => break Next::Ended,
             };
+            let more_trims = self.batch_of_trims && planned.command.opcode == Opcode::Trim;
+            if self.batch.len() >= if more_trims { trims_max } else { batch_max } {
+                break Next::Now;
+            }
             let intended_ns = match self.due_ns(&planned, now_ns) {
                 Due::At(due_ns) if due_ns > now_ns => break Next::At(due_ns),
                 Due::At(due_ns) => due_ns,
@@ -173,9 +181,6 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                     break Next::Ended;
                 }
             }
-            if self.batch.len() == batch_max {
-                break Next::Now;
-            }
         };
         if !self.batch.is_empty() {
             self.hand_over();
@@ -190,6 +195,8 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         }
         self.source.take();
         self.free.pop();
+        self.batch_of_trims =
+            planned.command.opcode == Opcode::Trim && (self.batch.is_empty() || self.batch_of_trims);
         self.batch.push(slot);
         self.slots[slot as usize] = Slot { intended_ns, submit_ns: 0, planned, busy: true };
         self.report.issued.add(planned.command.opcode, planned.command.length_bytes);
@@ -315,3 +322,7 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
         self.end_if_silent(now_ns);
     }
 }
+
+#[cfg(test)]
+#[path = "worker/batch_tests.rs"]
+mod batch_tests;

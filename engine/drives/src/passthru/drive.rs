@@ -180,6 +180,10 @@ impl Drive for PassthruDrive {
         self.device.supports(opcode)
     }
 
+    fn trims_together(&self) -> usize {
+        self.trims.ranges_max()
+    }
+
     fn is_gone(&self) -> bool {
         self.device.block.is_gone()
     }

@@ -222,6 +222,10 @@ impl<F: Function> Drive for UserspaceDrive<F> {
         self.clock.now_ns()
     }
 
+    fn trims_together(&self) -> usize {
+        self.trims.ranges_max()
+    }
+
     fn is_gone(&self) -> bool {
         self.queue.controller().has_failed()
     }
