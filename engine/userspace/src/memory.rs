@@ -30,11 +30,9 @@ pub struct DmaMemory {
     _owner: Box<dyn Any + Send + Sync>,
 }
 
-// SAFETY: the memory belongs to its owner alone, and what the controller and we share of it is only reached by the volatile accesses
-// below and by the controller.
+// SAFETY: the memory belongs to its owner alone, and is no thread's. It is not `Sync`: a shared reference writes to it, so that two threads
+// with one would race.
 unsafe impl Send for DmaMemory {}
-// SAFETY: as above; shared references hand out addresses and copies of words only.
-unsafe impl Sync for DmaMemory {}
 
 impl DmaMemory {
     /// Memory of `length` bytes at `start` that is valid until `owner` is dropped.
@@ -147,15 +145,16 @@ impl DmaMemory {
     }
 }
 
-/// Everything that was written before is visible to the controller before what is written after. Where memory and registers are ordered
-/// among each other by the processor, as on x86, this keeps the compiler from moving either.
+/// Everything that was written before is visible to the controller before what is written after, and everything that was read before was
+/// read before it: a doorbell gives entries away, to be read or to be written over. Where memory and registers are ordered among each other
+/// by the processor, as on x86, this keeps the compiler from moving either.
 #[inline]
 pub fn before_doorbell() {
     fence(Ordering::Release);
     #[cfg(target_arch = "aarch64")]
     // SAFETY: a barrier touches no memory.
     unsafe {
-        std::arch::asm!("dsb st", options(nostack, preserves_flags));
+        std::arch::asm!("dsb sy", options(nostack, preserves_flags));
     }
 }
 

@@ -51,6 +51,8 @@ pub struct QueuePair {
     completions_at: usize,
     lists_at: usize,
     list_bytes: usize,
+    /// What a list is long enough for.
+    transfer_bytes_max: usize,
     tail: usize,
     tail_told: usize,
     /// How far the controller has read, as its completions say.
@@ -82,6 +84,8 @@ impl QueuePair {
         assert!((2..=1 << 16).contains(&entries), "a queue of {entries} entries");
         let completions_at = (entries * SQE_BYTES).next_multiple_of(PAGE_BYTES);
         let lists_at = completions_at + (entries * CQE_BYTES).next_multiple_of(PAGE_BYTES);
+        // Lists, ranges and logs are a page.
+        let transfer_bytes_max = transfer_bytes_max.max(PAGE_BYTES);
         let list_bytes = prp::list_pages(transfer_bytes_max) * PAGE_BYTES;
         let memory = function.allocate(lists_at + (entries - 1) * list_bytes)?;
         let rings = [(0, entries * SQE_BYTES), (completions_at, entries * CQE_BYTES)];
@@ -98,6 +102,7 @@ impl QueuePair {
             completions_at,
             lists_at,
             list_bytes,
+            transfer_bytes_max,
             tail: 0,
             tail_told: 0,
             head: 0,
@@ -161,17 +166,23 @@ impl QueuePair {
     /// Puts a command into the ring, for [`QueuePair::ring`] to tell of; its identifier.
     ///
     /// # Panics
-    /// When there is no room: callers look first.
+    /// When there is no room, or more data than the queue was made for: callers look first.
     #[inline]
     pub fn push(&mut self, command: &NvmCommand, place: Place<'_>, tag: u32) -> u16 {
         assert!(self.has_room(), "a command for a full queue");
+        let length = command.data_bytes as usize;
+        assert!(
+            length <= self.transfer_bytes_max,
+            "{length} bytes by a queue for {}",
+            self.transfer_bytes_max
+        );
         let cid = self.free.pop().expect("there is room, by the check above");
         let (prp1, prp2) = match place {
             Place::None => (0, 0),
             Place::Address(address) => (address, 0),
             Place::Data { memory, offset } => {
                 let list_at = self.lists_at + usize::from(cid) * self.list_bytes;
-                prp::describe(memory, offset, command.data_bytes as usize, &self.memory, list_at)
+                prp::describe(memory, offset, length, &self.memory, list_at)
             }
         };
         self.memory.write(self.tail * SQE_BYTES, &command.entry(cid, prp1, prp2));

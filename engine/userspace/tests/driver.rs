@@ -311,6 +311,9 @@ fn what_the_driver_cannot_do_is_refused_with_what_to_do() {
     assert!(refused(Model { namespaces: vec![1, 3], ..model() }, Some(2))
         .contains("no namespace 2: the drive has 1, 3"));
     assert!(refused(Model { namespaces: vec![], ..model() }, None).contains("no active namespace"));
+    // Doorbells that are not within reach of what is mapped: of the admin queue, and of the first pair.
+    assert!(refused(Model { doorbell_stride: 10, ..model() }, None).contains("4096 bytes apart"));
+    assert!(refused(Model { doorbell_stride: 9, ..model() }, None).contains("no I/O queue for us"));
     let controller =
         Controller::start(Double::new(Model { namespaces: vec![1, 3], ..model() }), Some(3)).unwrap();
     assert_eq!(controller.namespace().0, 3);

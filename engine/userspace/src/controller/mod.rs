@@ -55,7 +55,7 @@ impl<F: Function> Controller<F> {
             return Err(ControllerError::Gone);
         }
         let capabilities = Capabilities::decode(cap);
-        state::check(&capabilities)?;
+        state::check(&capabilities, function.registers_bytes())?;
         let admin = Admin::new(&function, &capabilities)?;
         let mut controller = Controller {
             function,
@@ -118,11 +118,12 @@ impl<F: Function> Controller<F> {
     }
 
     fn ask_for_queues(&self, admin: &mut Admin) -> Result<u16, ControllerError> {
+        // More than have their doorbells within reach are never used, whatever is granted.
         let within = u32::from(self.capabilities.pairs_within(self.function.registers_bytes()));
         let wanted = within.clamp(1, PAIRS_MAX);
         let granted = self.execute(admin, "grant queues", &set_number_of_queues(wanted), ADMIN_LIMIT)?;
         let (submission, completion) = queue_counts_of(granted);
-        Ok(submission.min(completion).min(wanted) as u16)
+        Ok(submission.min(completion).min(within).min(wanted) as u16)
     }
 
     fn choose(&self, asked: Option<u32>) -> Result<u32, ControllerError> {

@@ -131,7 +131,8 @@ impl<F: Function> Drop for Controller<F> {
     }
 }
 
-pub(super) fn check(capabilities: &Capabilities) -> Result<(), ControllerError> {
+/// Looks whether the controller is one that this driver can drive, with so many bytes of its registers within reach.
+pub(super) fn check(capabilities: &Capabilities, registers_bytes: usize) -> Result<(), ControllerError> {
     let page_shift = PAGE_BYTES.trailing_zeros();
     if !capabilities.nvm_command_set {
         return Err(ControllerError::Unsupported(
@@ -142,6 +143,13 @@ pub(super) fn check(capabilities: &Capabilities) -> Result<(), ControllerError> 
         let smallest = 1_u64 << capabilities.page_shift_min;
         return Err(ControllerError::Unsupported(format!(
             "the controller's pages have at least {smallest} bytes, and this driver's {PAGE_BYTES}: name its block device instead"
+        )));
+    }
+    // Of the admin queue, the submission's and the completion's.
+    if capabilities.doorbell(0) + 2 * capabilities.doorbell_stride > registers_bytes {
+        return Err(ControllerError::Unsupported(format!(
+            "the controller's doorbells are {} bytes apart, too far for this driver: name its block device instead",
+            capabilities.doorbell_stride
         )));
     }
     Ok(())

@@ -135,6 +135,18 @@ mod tests {
     }
 
     #[test]
+    fn the_last_addresses_there_are_can_be_taken() {
+        let top = u64::MAX - (4 << 20) + 1;
+        let mut space = IovaSpace::of(&info(&[(top, u64::MAX)]));
+        assert_eq!(
+            (space.take(1), space.take(2 << 20), space.take(1)),
+            (Some(top), Some(top + (2 << 20)), None)
+        );
+        assert_eq!(IovaSpace::of(&info(&[(u64::MAX - 4095, u64::MAX)])).take(1), None);
+        assert_eq!(space.take(u64::MAX), None);
+    }
+
+    #[test]
     fn what_was_given_back_is_taken_again() {
         let mut space = IovaSpace::of(&[]);
         let places: Vec<u64> = (0..3).map(|_| space.take(2 << 20).unwrap()).collect();
