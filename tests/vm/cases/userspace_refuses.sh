@@ -58,6 +58,13 @@ wait $! || true
 # What only the other namespace carries takes no second consent, but what the named one carries does.
 run "pci:$address?namespace=2" 0 '"VM0"'; refused 3 'a signature of swap'
 run "pci:$address?namespace=1" 0 '"VM0"'; [ $status -eq 0 ]
+# A sanitize would erase it, too, whichever was named.
+rm -rf /tmp/x.rec
+echo '{"version": 1, "drive": {"uri": "'pci:$address?namespace=1'", "erase": "VM0"}, "output": "/tmp/x.rec", "phases": [
+  {"kind": "prepare", "method": "purge", "how": "sanitize"}]}' >/tmp/x.json
+status=0
+testdrive-engine run --job /tmp/x.json >/tmp/x.out || status=$?
+refused 3 "${name}n2.*signature of swap"
 
 # Another controller has the same namespace.
 address=$(address_of VM1)
