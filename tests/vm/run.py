@@ -47,12 +47,16 @@ class Case:
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
-    """What all cases share: the kernel, busybox, the programs under test, and where things are kept."""
+    """What all cases share: the kernel, busybox, the programs under test, and where things are kept.
+
+    ``directory`` outlives the run, ``scratch`` does not.
+    """
 
     kernel: image.Kernel
     busybox: Path
     programs: Mapping[str, Path]
     directory: Path
+    scratch: Path
     keep: Path | None
 
 
@@ -96,7 +100,7 @@ def main(arguments: list[str] | None = None) -> int:
         cases = load(options.cases)
         kernel = image.fetch_kernel(options.directory.resolve())
         busybox = image.unpack("busybox-static", options.directory, options.directory / "busybox")
-        with tempfile.TemporaryDirectory(prefix="testdrive-vm-programs-") as folder:
+        with tempfile.TemporaryDirectory(prefix="testdrive-vm-") as folder:
             programs = {
                 name: image.without_debug_information(program, Path(folder))
                 for name, program in (
@@ -105,7 +109,8 @@ def main(arguments: list[str] | None = None) -> int:
                 )
                 if program is not None
             }
-            bench = Bench(kernel, busybox / "bin/busybox", programs, options.directory, options.keep)
+            program = busybox / "bin/busybox"
+            bench = Bench(kernel, program, programs, options.directory, Path(folder), options.keep)
             return _run_all(cases, bench, options.guests)
     except image.ImageError as error:
         print(f"error: no case can run: {error}", file=sys.stderr)
@@ -127,10 +132,15 @@ def _run_all(cases: Sequence[Case], bench: Bench, guests: int) -> int:
     for some, workers in ((together, guests), (alone, 1)):
         with ThreadPoolExecutor(max_workers=max(workers, 1)) as pool:
             # What a case left is looked at here, one after the other, so that what it prints stays together.
-            for ended in as_completed([pool.submit(_in_a_guest, case, bench) for case in some]):
-                done = ended.result()
-                found[_told(done)].append(done.case.name)
-                done.forget(bench.keep)
+            try:
+                for ended in as_completed([pool.submit(_in_a_guest, case, bench) for case in some]):
+                    done = ended.result()
+                    found[_told(done)].append(done.case.name)
+                    done.forget(bench.keep)
+            except BaseException:
+                # Interrupted: no other case is begun.
+                pool.shutdown(cancel_futures=True)
+                raise
     counts = ", ".join(f"{len(found[verdict])} {verdict}" for verdict in Verdict)
     for verdict in (Verdict.FAILED, Verdict.SKIPPED):
         if found[verdict]:
@@ -173,7 +183,7 @@ def _load(path: Path) -> Case:
 
 def _in_a_guest(case: Case, bench: Bench) -> Done:
     """Boot the guest of a case and run its script."""
-    folder = Path(tempfile.mkdtemp(prefix="testdrive-vm-job-"))
+    folder = Path(tempfile.mkdtemp(prefix="job-", dir=bench.scratch))
     initramfs = folder.with_suffix(".cpio")
     began_s = time.monotonic()
     result: Result | Exception
