@@ -1,7 +1,7 @@
-"""By the user-space driver a drive tells its health, is formatted to blocks of 4 KiB, written and read back by
-the block path, purged by a format, has its write cache off for a run, and takes trims that share commands, as
-the emulated drive traces them. QEMU's drive does not sanitize, and that is said. After each of them the kernel
-has the drive.
+"""By the user-space driver a drive tells its health, is formatted to blocks of 4 KiB, written and read back
+by the block path, purged by a format, has its write cache off for a run, and takes trims that share
+commands, as the emulated drive traces them. QEMU's drive does not sanitize, and that is said. After each of
+them the kernel has the drive.
 """
 
 from __future__ import annotations
