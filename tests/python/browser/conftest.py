@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 TESTS = Path(__file__).parent.parent
-for directory in (TESTS, TESTS / "report"):
+for directory in (TESTS, TESTS / "report", TESTS / "browser"):
     if str(directory) not in sys.path:
         sys.path.insert(0, str(directory))
 
@@ -28,6 +28,7 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+HANGING_MS = 120_000
 READY = "html[data-ready=true]"
 
 
@@ -37,6 +38,15 @@ def missing(what: str) -> None:
     if os.environ.get("CI") == "true":
         pytest.fail(message)
     pytest.skip(message)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def pages_alone() -> Iterator[None]:
+    """A browser shows none of the images beside a page."""
+    from support import no_images
+
+    with no_images():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -65,6 +75,8 @@ def open_page(browser: Any) -> Callable[..., Any]:
     @contextmanager
     def opened(path: Path, *, width: int = 1400, height: int = 1000, scheme: str = "light") -> Iterator[Any]:
         context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+        # Only what hangs is ended: how long a page takes says how busy the machine is.
+        context.set_default_timeout(HANGING_MS)
         page = context.new_page()
         faults = Faults()
         own = path.resolve().as_uri()
@@ -83,7 +95,7 @@ def open_page(browser: Any) -> Callable[..., Any]:
         page.faults = faults
         try:
             page.goto(own)
-            page.wait_for_selector(READY, state="attached", timeout=30_000)
+            page.wait_for_selector(READY, state="attached")
             yield page
             assert not faults, faults
         finally:

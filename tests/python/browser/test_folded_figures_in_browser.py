@@ -56,7 +56,7 @@ def test_what_is_folded_is_drawn_once_it_is_opened(page_path: Path, open_page: A
         assert before["distribution-writes-1-time"]
         assert not any(done for name, done in before.items() if name.startswith("distribution-writes-2-"))
         page.click("summary:has-text('Random writes at queue depth 2')")
-        for _ in range(200):
+        for _ in range(2400):
             if all(drawn(page).values()):
                 break
             page.wait_for_timeout(50)

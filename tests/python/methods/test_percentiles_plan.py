@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support import loop_device, run_testdrive
+from support import run_testdrive
 
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, nines
 from testdrive.methods.images import draw
@@ -284,24 +283,6 @@ def test_runs_of_different_pace_or_reach_are_compared_with_a_note(runs: Path) ->
     assert len(figure(findings, "writes-32-ios").series) == 1
     assert " on and " not in findings.tables[0].title
     assert " on and " not in figure(findings, "writes-1-ios").full_title
-
-
-@pytest.mark.slow
-def test_the_short_form_runs_on_a_real_device_and_has_a_page(tmp_path: Path) -> None:
-    with loop_device(tmp_path / "image", 256 << 20) as device:
-        path = tmp_path / "loop.rec"
-        done = run_testdrive(
-            "run", "percentiles", "--short", "--drive", device, "--erase", device, "-o", path
-        )
-        assert done.returncode == 0, done.stderr
-    done = run_testdrive("report", path)
-    assert done.returncode == 0, done.stderr
-    with (path / "tables" / "distribution-reads.csv").open(encoding="utf-8") as file:
-        table = list(csv.DictReader(file))
-    assert [row["queue depth"] for row in table] == [f"{depth}" for depth in DEPTHS]
-    assert all(float(row["IOPS"].replace(",", "")) > 0 for row in table)
-    assert (path / "report.html").is_file()
-    assert len(list((path / "figures").glob("distribution-*.png"))) == 2 * (1 + len(DEPTHS) * len(KINDS))
 
 
 @pytest.mark.slow

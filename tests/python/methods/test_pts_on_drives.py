@@ -1,18 +1,16 @@
-"""The PTS-style plans at full length on small modelled drives, and in their short form on a loop device.
+"""The PTS-style plans at full length on small modelled drives.
 
-What is shown is computed again from the histograms that were recorded.
+What is shown is computed again from the histograms that were recorded. Short forms are in the tests of pages.
 """
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support import loop_device, run_testdrive
+from support import run_testdrive
 
 from testdrive.methods.method import all_methods
 from testdrive.methods.pts_iops import MIXES
@@ -200,32 +198,3 @@ def test_rests_bring_more_to_a_drive_with_a_cache_and_the_gain_is_lost_again(tmp
     assert [row[1] for row in rows] == ["360"] * 5
     assert gains[-1] >= gains[0] > 1.1
     assert all(row[6].endswith(" s") and not row[6].startswith("not") for row in rows)
-
-
-SHORT = {
-    "pts-iops": 2 + 56 * 5,
-    "pts-latency": 2 + 9 * 5,
-    "pts-throughput": 2 * (2 + 2 * 5),
-    "pts-saturation": 2,
-    "pts-idle": 3 + 2 * 5,
-}
-
-
-@pytest.mark.parametrize("plan", SHORT)
-def test_the_short_form_runs_on_a_device_and_makes_its_page(plan: str, tmp_path: Path) -> None:
-    with loop_device(tmp_path / "image", 512 << 20) as device:
-        recording, chosen = tmp_path / "short.rec", ["--drive", str(device), "--erase", str(device)]
-        done = run_testdrive("run", plan, "--short", *chosen, "-o", recording, timeout_s=600)
-        assert done.returncode == 0, done.stderr
-    manifest = json.loads((recording / "manifest.json").read_text())
-    assert len(manifest["phases"]) <= SHORT[plan]
-    assert manifest["phases"][-1]["accounting"]["issued"]
-    done = run_testdrive("report", recording)
-    assert done.returncode == 0, done.stderr
-    page = (recording / "report.html").read_text()
-    assert "PTS-style" in page
-    assert "compliant" not in page
-    for file in (recording / "tables").glob("*.csv"):
-        with file.open(encoding="utf-8") as text:
-            assert len(list(csv.reader(text))) >= 2
-    assert len(list((recording / "figures").glob("pts-*.png"))) >= 2

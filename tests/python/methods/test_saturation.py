@@ -1,4 +1,4 @@
-"""Write saturation: its table and figures on seconds that are given, then on models and a loop device."""
+"""Write saturation: its table and figures on seconds that are given, then on models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from built_runs import CAPACITY_BYTES, BuiltPhase, built_run
-from support import loop_device, run_testdrive
+from support import run_testdrive
 
 from testdrive.methods.drawing import Figure
 from testdrive.methods.method import all_methods
@@ -220,19 +220,3 @@ def test_at_full_length_zeroes_keep_a_compressing_drive_fast_and_other_data_does
     }
     assert np.ptp(drawn["all-zero"]) < 0.1 * drawn["all-zero"].mean()
     assert drawn["incompressible"][-100:].mean() < 0.5 * drawn["all-zero"][-100:].mean()
-
-
-@pytest.mark.slow
-def test_in_its_short_form_it_runs_on_a_loop_device(tmp_path: Path) -> None:
-    path = tmp_path / "loop.rec"
-    with loop_device(tmp_path / "drive.img", 64 << 20) as device:
-        arguments = ["--drive", device, "--erase", device, "--short", "--set", "for=2s"]
-        done = run_testdrive("run", "saturation", *arguments, "-o", path)
-    assert done.returncode == 0, done.stderr
-    report = run_testdrive("report", path)
-    assert report.returncode == 0, report.stderr
-    with (path / "tables" / "saturation.csv").open(encoding="utf-8") as file:
-        rows = list(csv.DictReader(file))
-    assert [row["drive, data"] for row in rows] == ["loop, all-zero", "loop, incompressible"]
-    assert {row["write amplification"] for row in rows} == {"not told by the drive"}
-    assert {row["cliff after"] for row in rows} == {"too short: 2 s, not 25"}

@@ -1,15 +1,14 @@
-"""The stability plan: its table and figures on seconds that are given, then on a model and a loop device."""
+"""The stability plan: its table and figures on seconds that are given, then on a model."""
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from built_runs import BuiltPhase, built_run
-from support import loop_device, run_testdrive
+from support import run_testdrive
 
 from testdrive.methods.method import all_methods
 from testdrive.methods.runs import Run
@@ -138,17 +137,3 @@ def test_at_full_length_a_modelled_drive_is_steady_before_it_is_measured(tmp_pat
     assert seconds.mean() == pytest.approx(
         phases["settling"].accounting["steady_state"]["fit"]["mean"], rel=0.1
     )
-
-
-@pytest.mark.slow
-def test_in_its_short_form_it_runs_on_a_loop_device(tmp_path: Path) -> None:
-    path = tmp_path / "loop.rec"
-    with loop_device(tmp_path / "drive.img", 64 << 20) as device:
-        arguments = ["--drive", device, "--erase", device, "--short", "--set", "for=2s", "--set", "span=1"]
-        done = run_testdrive("run", "stability", *arguments, "--set", "round=500ms", "-o", path)
-    assert done.returncode == 0, done.stderr
-    report = run_testdrive("report", path)
-    assert report.returncode == 0, report.stderr
-    with (path / "tables" / "stability.csv").open(encoding="utf-8") as file:
-        (row,) = csv.DictReader(file)
-    assert (row["drive"], row["seconds"]) == ("loop", "2")

@@ -106,6 +106,7 @@ def test_no_code_shows_through_the_text(text, scene):
         assert not re.search(r"[{}]|\bNone\b|\bnan\b|_ns\b|units\.|said\(", said)
 
 
+@pytest.mark.usefixtures("without_images")
 def test_a_drive_without_bursts_that_failed_ios_is_not_simply_recommended(tmp_path):
     columns = scenes.workload(span_s=10)
     original = scenes.write_original(tmp_path / "prod.rec", columns, scenes.ORIGINAL)
@@ -116,6 +117,7 @@ def test_a_drive_without_bursts_that_failed_ios_is_not_simply_recommended(tmp_pa
     assert "handles it" not in text
 
 
+@pytest.mark.usefixtures("without_images")
 def test_a_drive_that_was_given_a_part_of_the_workload_is_not_simply_recommended(tmp_path):
     columns = scenes.workload(span_s=10)
     original = scenes.write_original(tmp_path / "prod.rec", columns, scenes.ORIGINAL)
@@ -224,6 +226,7 @@ def test_an_original_that_was_given_is_used_and_one_that_moved_beside_the_run_is
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_images")
 def test_runs_of_different_workloads_are_shown_with_a_warning(tmp_path):
     columns = scenes.workload(span_s=5)
     runs = []
@@ -235,6 +238,7 @@ def test_runs_of_different_workloads_are_shown_with_a_warning(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_images")
 def test_replays_that_were_not_faithful_say_so_in_table_and_verdict(tmp_path):
     columns = scenes.workload(span_s=10)
     original = scenes.write_original(tmp_path / "prod.rec", columns, scenes.ORIGINAL)

@@ -66,6 +66,7 @@ def test_lost_events_are_said_before_anything_that_was_counted(tmp_path, capsys)
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_images")
 def test_compare_says_which_recording_lost_events(tmp_path, capsys):
     lost = recordings.KINDS["lost events"](tmp_path / "prod.rec")
     run = recordings.write_mixed(tmp_path / "a.rec", kind="run", source={"recording": str(lost)})
@@ -78,6 +79,7 @@ def test_compare_says_which_recording_lost_events(tmp_path, capsys):
     assert losses[0] == {"name": "original", "lost": "12,345 events lost by the kernel's buffer."}
 
 
+@pytest.mark.usefixtures("without_images")
 def test_the_page_is_written_unless_it_is_not_wanted(tmp_path, capsys):
     path = recordings.KINDS["one I/O"](tmp_path / "a.rec")
     out = shown(capsys, path, "--no-page")
@@ -105,6 +107,7 @@ def test_two_recordings_as_json_have_both_summaries_and_their_ratios(tmp_path, c
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_images")
 def test_two_recordings_have_their_page_in_a_directory_of_its_own(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = recordings.KINDS["one I/O"](tmp_path / "a.rec")
@@ -134,6 +137,7 @@ def test_what_cannot_be_shown_is_one_message(arguments, message, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_images")
 def test_a_page_that_cannot_be_written_leaves_the_statement_standing(tmp_path, capsys, monkeypatch):
     def fail(*_: object) -> None:
         raise OSError(30, "Read-only file system")

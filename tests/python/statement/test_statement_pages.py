@@ -158,6 +158,7 @@ def test_two_recordings_stand_in_every_figure_and_side_by_side(pair):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_images")
 def test_recordings_of_lengths_too_different_have_an_axis_of_time_each(mixed, tmp_path):
     short = recordings.KINDS["milliseconds"](tmp_path / "short.rec")
     text = prose(write_statement([mixed, short], tmp_path / "out"))
@@ -177,6 +178,7 @@ def test_recordings_of_lengths_too_different_have_an_axis_of_time_each(mixed, tm
         pytest.param("no sizes", ["Sizes of I/Os", "Hot regions"], marks=pytest.mark.slow),
     ],
 )
+@pytest.mark.usefixtures("without_images")
 def test_a_figure_that_is_absent_says_why_with_its_code(kind, missing, tmp_path):
     page = write_statement([recordings.KINDS[kind](tmp_path / "a.rec")])
     for figure in missing:
@@ -199,6 +201,7 @@ def test_every_kind_of_recording_gets_a_page_without_gaps_in_its_words(kind, tmp
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("without_images")
 def test_lost_events_stand_above_everything_on_every_page(tmp_path):
     lost = recordings.KINDS["lost events"](tmp_path / "prod.rec")
     columns = recordings.KINDS["mixed"]
@@ -234,6 +237,7 @@ def test_lost_events_stand_above_everything_on_every_page(tmp_path):
     assert "Events were lost" not in prose(write_statement([other]))
 
 
+@pytest.mark.usefixtures("without_images")
 def test_a_comparison_tells_of_losses_of_an_original_that_has_no_row(tmp_path):
     columns = {name: values for name, values in recordings.mixed().items() if name != "latency_ns"}
     original = builders.write_recording(
@@ -245,6 +249,7 @@ def test_a_comparison_tells_of_losses_of_an_original_that_has_no_row(tmp_path):
     assert "prod: 12,345 events lost" in prose(made.page).replace(" :", ":")
 
 
+@pytest.mark.usefixtures("without_images")
 def test_operations_that_were_not_told_apart_are_not_named(tmp_path):
     text = prose(write_statement([recordings.KINDS["no operations"](tmp_path / "a.rec")]))
     assert "Whether they read or write is not known." in text
@@ -331,11 +336,9 @@ def test_every_figure_of_a_modelled_drive_says_so_in_the_page_and_as_an_image(tm
     model = recordings.write_mixed(tmp_path / "model.rec", drive=drive)
     plain = recordings.write_mixed(tmp_path / "plain.rec")
     marks: list[str] = []
-    save = Figure.savefig
 
-    def noting(figure: Figure, *arguments: Any, **options: Any) -> None:
+    def noting(figure: Figure, *_: Any, **__: Any) -> None:
         marks.append(figure.get_suptitle())
-        save(figure, *arguments, **options)
 
     monkeypatch.setattr(Figure, "savefig", noting)
     page = visible(write_statement([model]))
