@@ -116,7 +116,7 @@ def test_every_code_of_a_warning_is_documented() -> None:
         for crate in ("runner", "drives", "capture")
         for path in (ROOT / "engine" / crate / "src").rglob("*.rs")
     ]
-    made = re.compile(r'(?:\bwarning\(\s*|\bcode: )"([a-z_]+)"')
+    made = re.compile(r'(?:\b[Ww]arning(?:::new)?\(\s*|\bcode: )"([a-z_]+)"')
     found = {code for path in sources for code in made.findall(path.read_text())}
     found |= set(re.findall(r'code="([a-z_]+)"', (ROOT / "testdrive/metrics/validity.py").read_text()))
     assert {"debug_build", "page_cache", "generator_saturated", "generator_late", "feedback"} <= found
