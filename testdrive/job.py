@@ -150,6 +150,7 @@ class Stream(_Part):
     pattern: Pattern | None = None
     read_share: Share | None = None
     trim_share: Share | None = None
+    fua: bool | None = None
     block_bytes: BlockBytes | None = None
     alignment_bytes: PositiveInt | None = None
     hot_spots: list[HotSpot] | None = None
@@ -165,6 +166,7 @@ class SyntheticPhase(_GeneratedPhase):
     pattern: Pattern | None = None
     read_share: Share | None = None
     trim_share: Share | None = None
+    fua: bool | None = None
     block_bytes: BlockBytes | None = None
     alignment_bytes: PositiveInt | None = None
     hot_spots: list[HotSpot] | None = None

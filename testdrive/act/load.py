@@ -96,11 +96,13 @@ def streams(values: Mapping[str, Any], drives: int = 1) -> list[dict[str, Any]]:
         small["threads"] = values["service-threads"]
     written = record | {"step": values["commit-min-bytes"]} if values["commit-min-bytes"] else record
     large = {"block_bytes": large_bytes, **lag}
+    # act_storage opens its devices with O_DSYNC.
+    write = {"read_share": 0.0} | ({} if values["disable-odsync"] else {"fua": True})
     wanted = [
         (READS, load.reads_per_s, values["arrivals"], {"block_bytes": record, **small}),
         (LARGE_READS, load.large_reads_per_s, "constant", large),
-        (LARGE_WRITES, load.large_writes_per_s, "constant", {"read_share": 0.0, **large}),
-        (WRITES, load.writes_per_s, values["arrivals"], {"read_share": 0.0, "block_bytes": written, **small}),
+        (LARGE_WRITES, load.large_writes_per_s, "constant", {**write, **large}),
+        (WRITES, load.writes_per_s, values["arrivals"], {**write, "block_bytes": written, **small}),
     ]
     made = [
         {"name": name, **rest, "arrivals": {"process": process, "rate_iops": rate / drives}}

@@ -249,6 +249,43 @@ fn block_path_conforms<D: Drive>(open: impl Fn(Device) -> std::io::Result<D>) {
     a_read_only_drive_refuses_to_write(&mut open(opened(Access::ReadOnly)).unwrap(), path);
 }
 
+/// Flushes that a block device has completed, after what `write` did with it.
+fn flushes_of(device: &support::Loop, mut write: impl FnMut()) -> u64 {
+    let count = || {
+        let stat = std::fs::read_to_string(format!("/sys/block/{}/stat", device.name())).unwrap();
+        stat.split_whitespace().nth(15).map(|flushes| flushes.parse::<u64>().unwrap()).unwrap()
+    };
+    let before = count();
+    write();
+    count() - before
+}
+
+/// A loop device has a volatile cache and no FUA: the kernel flushes it for each write that is forced. A thread's write is
+/// flushed once more, as by pwrite with `O_DSYNC`; io_uring's is not.
+fn forced_writes_reach_a_loop_device<D: Drive>(
+    open: impl Fn(Device) -> std::io::Result<D>,
+    flushes_of_a_write: u64,
+) {
+    let Some(_turn) = support::loop_turn() else { return };
+    let device = support::Loop::new();
+    let consent = Consent { erase: Some(device.path.clone()), erase_signatures: false };
+    let Target::Device { device: opened, .. } =
+        Target::open(&device.path, Access::Write, &consent, None).unwrap()
+    else {
+        panic!("a loop device is a device")
+    };
+    let mut drive = open(opened).unwrap();
+    // One at a time: flushes that wait together are done as one.
+    let mut write = |flags| {
+        for block in 0..7 {
+            let write = Command { flags, ..command(Opcode::Write, block * BLOCK, BLOCK) };
+            assert_eq!(one(&mut drive, write).status, 0);
+        }
+    };
+    assert_eq!(flushes_of(&device, || write(Flags::NONE)), 0);
+    assert_eq!(flushes_of(&device, || write(Flags::FUA)), 7 * flushes_of_a_write);
+}
+
 fn io_uring_is_here() -> bool {
     let available = UringDrive::is_available();
     if let Err(error) = &available {
@@ -278,6 +315,18 @@ fn io_uring_on_a_file_conforms() {
 fn io_uring_on_a_loop_device_conforms() {
     if io_uring_is_here() {
         block_path_conforms(|device| UringDrive::new(device, &options()));
+    }
+}
+
+#[test]
+fn forced_writes_of_blocking_threads_reach_a_loop_device() {
+    forced_writes_reach_a_loop_device(|device| SyncDrive::new(device, &options()), 2);
+}
+
+#[test]
+fn forced_writes_of_io_uring_reach_a_loop_device() {
+    if io_uring_is_here() {
+        forced_writes_reach_a_loop_device(|device| UringDrive::new(device, &options()), 1);
     }
 }
 

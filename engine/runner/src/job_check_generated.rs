@@ -77,6 +77,12 @@ pub fn check_part(job: &SyntheticJob) -> Result<(), RunError> {
     check_share("trim_share", job.trim_share)?;
     let sum = job.read_share + job.trim_share;
     check(sum <= 1.0 + SHARE_TOLERANCE, "read_share + trim_share", sum, "shares of at most 1 together")?;
+    check(
+        !job.fua || job.write_share() > 0.0,
+        "fua",
+        job.fua,
+        "false without writes, which alone are forced",
+    )?;
     check_span(job.offset_bytes, job.span_bytes, job.span_share)?;
     let longest_bytes = job.block_bytes.longest_bytes(512);
     let depth = if job.arrivals.is_some() { job.max_in_flight } else { job.depth };

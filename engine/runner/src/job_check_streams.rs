@@ -34,6 +34,7 @@ fn check_phase_keys(job: &SyntheticJob) -> Result<(), RunError> {
         ("pattern", job.pattern == Pattern::default()),
         ("read_share", job.read_share == job_defaults::read_share()),
         ("trim_share", job.trim_share == 0.0),
+        ("fua", !job.fua),
         ("block_bytes", job.block_bytes == job_defaults::block_bytes()),
         ("alignment_bytes", job.alignment_bytes.is_none()),
         ("hot_spots", job.hot_spots.is_empty()),

@@ -184,6 +184,9 @@ pub struct SyntheticJob {
     /// Share of trims; the rest are writes.
     #[serde(default)]
     pub trim_share: f64,
+    /// Whether writes are forced through the drive's volatile cache.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fua: bool,
     /// Length of each I/O.
     #[serde(default = "job_defaults::block_bytes")]
     pub block_bytes: BlockBytes,

@@ -27,6 +27,9 @@ pub struct StreamJob {
     /// Share of trims; the rest are writes.
     #[serde(default)]
     pub trim_share: f64,
+    /// Whether writes are forced through the drive's volatile cache.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fua: bool,
     /// Length of each I/O.
     #[serde(default = "job_defaults::block_bytes")]
     pub block_bytes: BlockBytes,
@@ -54,6 +57,7 @@ impl StreamJob {
             pattern: self.pattern,
             read_share: self.read_share,
             trim_share: self.trim_share,
+            fua: self.fua,
             block_bytes: self.block_bytes.clone(),
             alignment_bytes: self.alignment_bytes,
             hot_spots: self.hot_spots.clone(),

@@ -13,6 +13,7 @@ pub struct Synthetic {
     places: Places,
     read_share: f64,
     trim_from: f64,
+    write_flags: Flags,
     blocks: Vec<BlockShare>,
     ios_left: u64,
     bytes_left: u64,
@@ -46,6 +47,7 @@ impl Synthetic {
             } else {
                 workload.read_share
             },
+            write_flags: workload.write_flags,
             blocks,
             ios_left: ends.ios.unwrap_or(u64::MAX),
             bytes_left: ends.bytes.unwrap_or(u64::MAX),
@@ -114,7 +116,9 @@ impl Source for Synthetic {
         }
         let length_bytes = self.length_bytes();
         let (offset_bytes, length_bytes) = self.places.next(length_bytes, &mut self.random);
-        let command = Command { offset_bytes, length_bytes, opcode: self.opcode(), flags: Flags::NONE };
+        let opcode = self.opcode();
+        let flags = if opcode == Opcode::Write { self.write_flags } else { Flags::NONE };
+        let command = Command { offset_bytes, length_bytes, opcode, flags };
         let planned = Planned {
             command,
             due_ns: self.due_ns(),
@@ -238,6 +242,17 @@ mod tests {
         assert!(commands.iter().all(|command| command.opcode != Opcode::Write));
         let commands = all(json!({"kind": "synthetic", "read_share": 0, "trim_share": 1, "ios": 100}));
         assert!(commands.iter().all(|command| command.opcode == Opcode::Trim));
+    }
+
+    #[test]
+    fn of_a_mix_that_is_forced_only_the_writes_are() {
+        let mix =
+            json!({"kind": "synthetic", "read_share": 0.5, "trim_share": 0.1, "ios": 1_000, "fua": true});
+        for command in all(mix) {
+            assert_eq!(command.flags.contains(Flags::FUA), command.opcode == Opcode::Write);
+        }
+        let plain = all(json!({"kind": "synthetic", "read_share": 0, "ios": 100}));
+        assert!(plain.iter().all(|command| command.flags == Flags::NONE));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::job_generated::{ArrivalsJob, BlockBytes, BlockShare, HotSpot, Pattern
 use crate::job_prepare::{PrepareJob, PrepareMethod};
 use crate::places::{Extent, Once, Places, Zone};
 use crate::throttle::OnOff;
-use testdrive_core::SplitMix64;
+use testdrive_core::{Flags, SplitMix64};
 use testdrive_recording::DriveIdentity;
 
 /// When a phase ends; whichever comes first.
@@ -42,6 +42,8 @@ pub struct Workload {
     pub trim_share: f64,
     /// Share of writes.
     pub write_share: f64,
+    /// What writes have beside their place.
+    pub write_flags: Flags,
     /// How long I/Os are.
     pub blocks: Vec<BlockShare>,
     /// Multiples for offsets.
@@ -148,6 +150,7 @@ impl Workload {
             read_share: 0.0,
             trim_share: if purge { 1.0 } else { 0.0 },
             write_share: if purge { 0.0 } else { 1.0 },
+            write_flags: Flags::NONE,
             blocks: BlockBytes::One(block_bytes).shares(drive.logical_block_bytes),
             alignment_bytes: None,
             hot_spots: Vec::new(),
@@ -180,6 +183,7 @@ impl Workload {
             read_share: job.read_share,
             trim_share: job.trim_share,
             write_share: job.write_share(),
+            write_flags: if job.fua { Flags::FUA } else { Flags::NONE },
             blocks,
             alignment_bytes,
             hot_spots: job.hot_spots.clone(),

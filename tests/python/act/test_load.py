@@ -74,7 +74,18 @@ def test_the_streams_are_what_the_engine_is_to_do() -> None:
     assert large_writes["arrivals"]["rate_iops"] == pytest.approx(63.8298 / 2, abs=1e-3)
     assert writes["block_bytes"] == {"from": 1504, "to": 4000, "step": 1024}
     assert raider["arrivals"] == {"process": "after_completion", "think_ns": 7000}
+    assert [stream.get("fua") for stream in (reads, large_reads, large_writes, writes)] == [
+        None,
+        None,
+        True,
+        True,
+    ]
     assert "max_lag_ns" not in streams(values | {"max-lag-sec": 0})[0]
+
+
+def test_writes_are_forced_through_the_cache_unless_that_is_disabled() -> None:
+    assert [stream.get("fua") for stream in streams(DEFAULTS)] == [None, None, True]
+    assert not any("fua" in stream for stream in streams(DEFAULTS | {"disable-odsync": True}))
 
 
 def test_in_phase_the_small_ios_come_from_the_service_threads() -> None:

@@ -72,7 +72,18 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, options: tuple[str, ...]
 
 def test_the_load_is_that_of_the_plan_act() -> None:
     act, rating = load("act"), load("act-rating")
-    own = {"slice", "for", "confirm-for", "method", "from", "resolution", "step", "highest", "rating"}
+    own = {
+        "slice",
+        "for",
+        "confirm-for",
+        "method",
+        "from",
+        "resolution",
+        "step",
+        "highest",
+        "rating",
+        "early-end",
+    }
     for name in rating.parameters.keys() - own:
         assert rating.parameters[name] == act.parameters[name]
     assert act.parameters.keys() - rating.parameters.keys() == {

@@ -2,7 +2,7 @@
 
 use crate::{Bench, Ran, MIB, SIM};
 use serde_json::{json, Value};
-use testdrive_core::{IoRecord, Opcode};
+use testdrive_core::{Flags, IoRecord, Opcode};
 use testdrive_recording::Status;
 
 const SECOND_NS: i64 = 1_000_000_000;
@@ -194,4 +194,37 @@ fn streams_that_make_no_sense_are_refused_by_name() {
         let refused = bench.run(json!({"uri": SIM}), json!([phase])).err().unwrap();
         assert!(refused.message.contains(wanted), "{}", refused.message);
     }
+}
+
+#[test]
+fn forced_writes_are_flagged_in_their_rows_and_take_until_their_data_are_durable() {
+    let forced = |fua: bool| {
+        json!([
+            {"name": "reads", "arrivals": constant(500.0)},
+            {"name": "writes", "read_share": 0.0, "fua": fua, "arrivals": constant(50.0)},
+        ])
+    };
+    // Programs take so long that a write which waits for one cannot be missed.
+    let drive = "sim:sata?capacity=64MiB&program=5ms&power_loss_protection=";
+    let latencies = |fua: bool, protected: bool| {
+        let ran = Bench::new().phase(&format!("{drive}{protected}"), phase(&forced(fua), json!({})));
+        assert!(of(&ran, 0).iter().all(|row| row.flags == Flags::NONE));
+        let writes = of(&ran, 1);
+        assert!(writes.len() >= 49 && writes.iter().all(|row| row.flags.contains(Flags::FUA) == fua));
+        writes.iter().map(|row| row.latency_ns).collect::<Vec<_>>()
+    };
+    let least = |latencies: Vec<i64>| latencies.into_iter().min().unwrap();
+    assert!(least(latencies(true, false)) >= 5_000_000);
+    assert!(least(latencies(false, false)) < 1_000_000);
+    assert!(least(latencies(true, true)) < 1_000_000);
+}
+
+#[test]
+fn what_cannot_be_forced_is_refused() {
+    let refused =
+        |phase: Value| Bench::new().run(json!({"uri": SIM}), json!([phase])).err().unwrap().to_string();
+    let reads = json!([{"name": "reads", "fua": true, "arrivals": constant(500.0)}]);
+    assert!(refused(phase(&reads, json!({})))
+        .contains("streams[0] ('reads'): fua is true: give false without writes"));
+    assert!(refused(phase(&streams(), json!({"fua": true}))).contains("fua is given beside streams"));
 }
