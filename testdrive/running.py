@@ -46,6 +46,7 @@ class RunOptions:
     keep: Keep | None = None
     resume: bool = False
     idle_ns: int = 0
+    segment_s: float | None = None
 
 
 @dataclass
@@ -126,6 +127,7 @@ def run_one(
         drive=DriveRequest(uri=target.uri, erase=target.erase, erase_signatures=options.erase_signatures),
         output=target.recording,
         io_timeout_s=options.io_timeout_s,
+        segment_s=options.segment_s,
         on_error=options.on_error,
         save_state=options.save_state,
         resume=True if options.resume else None,

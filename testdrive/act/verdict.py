@@ -142,7 +142,7 @@ def judge(recording: Recording) -> Verdict:
     """The verdict of a run of the plan ``act``, whatever became of it."""
     manifest = recording.manifest
     parameters = manifest.plan.parameters if manifest.plan else {}
-    slice_ns = int(parameters.get("slice") or 3_600_000_000_000)
+    slice_ns = _slice_ns(recording)
     phase = load_phase(recording)
     slices, planned = slices_of(recording, phase, slice_ns) if phase else ([], 1)
     behind = ((phase.accounting or {}).get("cannot_keep_up") if phase else None) or None
@@ -161,6 +161,20 @@ def judge(recording: Recording) -> Verdict:
         average=averages(slices),
         cannot_keep_up=behind,
     )
+
+
+def broken_slices(recording: Recording, whole: int) -> list[str]:
+    """Why a run that goes on cannot pass any more, of its first whole slices; empty where it still can."""
+    phase = load_phase(recording)
+    if phase is None:
+        return []
+    reads = count(recording, phase, _slice_ns(recording), whole + 1).get(READS)
+    return [] if reads is None else over_limits([_slice(reads, at, {}) for at in range(whole)])
+
+
+def _slice_ns(recording: Recording) -> int:
+    parameters = recording.manifest.plan.parameters if recording.manifest.plan else {}
+    return int(parameters.get("slice") or 3_600_000_000_000)
 
 
 def _cut_short(

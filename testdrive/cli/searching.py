@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from testdrive.cli.consent import consents
@@ -46,21 +50,44 @@ def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: 
         _KINDS[plan.search or "rating"](plan, given, target, options, show_on_stderr, _tell, short=short)
         for target in _targets(plan, request)
     ]
-    found: list[tuple[Drive, Found]] = []
     error: TestdriveError | None = None
     for drive in drives:
         try:
-            found.append((drive, drive.search()))
+            with _signals_stop():
+                drive.search()
         except TestdriveError as failure:
             error = error or failure
             note(f"error: {drive.name}: {failure}")
             if isinstance(failure, Interrupted):
                 break
-    page = _page(found, drives) if found else None
+    # Of a search that was stopped, too: what was tried is shown, and that it has no result.
+    found = [(drive, drive.found) for drive in drives if drive.found is not None]
+    shown = [(drive, each) for drive, each in found if each.history]
+    page = _page(shown, drives) if shown else None
     _print(plan, found, page, as_json=request.as_json)
     if error is not None:
         return error.exit_status
     return VERDICT_FAIL_STATUS if any(drive.fails(each) for drive, each in found) else 0
+
+
+@contextlib.contextmanager
+def _signals_stop() -> Iterator[None]:
+    """While this lasts, let signals end a search in good order where no trial runs; a run has its own way."""
+
+    def stop(number: int, _: FrameType | None) -> None:
+        raise Interrupted(f"interrupted by {signal.Signals(number).name}")
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {
+        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _targets(plan: Plan, request: Request) -> list[Target]:
@@ -100,9 +127,15 @@ def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, a
                 drive.key: each.value,
                 **drive.facts(each),
                 "is_monotone": each.is_monotone,
-                "recording": str(drive.decisive(each)),
+                "unfinished": each.unfinished,
+                "recording": str(drive.decisive(each)) if each.history else None,
                 "trials": [
-                    {drive.key: trial.value, "passes": trial.passes, "confirming": trial.confirming}
+                    {
+                        drive.key: trial.value,
+                        "passes": trial.passes,
+                        "confirming": trial.confirming,
+                        "ended_after": trial.ended_after,
+                    }
                     for trial in each.history
                 ],
             }
@@ -112,7 +145,8 @@ def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, a
         return
     console = stdout_console()
     for drive, each in found:
-        console.print(f"{drive.name}: {drive.told(each)}", highlight=False)
+        told = drive.told(each) if each.unfinished is None else drive.told_unfinished(each)
+        console.print(f"{drive.name}: {told}", highlight=False)
         if not each.is_monotone:
             console.print("  a load passed at or above one that failed: the result is one of several borders")
     if page is not None:

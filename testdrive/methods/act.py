@@ -84,7 +84,7 @@ def _over_time(judged: Sequence[_Judged]) -> Figure:
     for panel, limit in enumerate(LIMITS):
         ends = np.array([0.0, end_s])
         level = np.full(2, limit.share * 100)
-        series.append(Series("limit of a slice", palette.ORIGINAL, ends, level, panel=panel))
+        series.append(Series("limit of a slice", palette.ORIGINAL, ends, level, "rule", panel=panel))
     y = tuple(
         Axis(f"{limit.threshold_ms} ms or more (%)", low=0.0, high=min(round_above(most * 1.1), 100.0))
         for limit, most in zip(LIMITS, highest, strict=True)
@@ -182,14 +182,18 @@ def _verdicts(judged: Sequence[_Judged]) -> Table:
         "drive",
         "rating",
         "verdict",
-        "whole slices",
+        "slices",
         "reads/s",
-        *(f"worst slice, {limit.threshold_ms} ms or more" for limit in LIMITS),
-        "response, 1 ms or more",
-        "mean power",
-        "reads for each J",
+        *(f"≥ {limit.threshold_ms} ms" for limit in LIMITS),
+        "late ≥ 1 ms",
+        "power",
+        "reads/J",
     ]
-    return Table("act", f"The verdict, slices of {slice_s:,.0f} s", head, rows)
+    title = (
+        f"The verdict: whole slices of {slice_s:,.0f} s, and the worst one's reads by device time"
+        " and (late) by response time"
+    )
+    return Table("act", title, head, rows)
 
 
 def _rating(run: Run) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from testdrive.methods.searches import (
     history,
     load_axis,
     outcomes,
+    result,
     searches_of,
     seconds,
 )
@@ -35,7 +37,7 @@ def look(runs: Sequence[Run]) -> Findings:
     axis = load_axis(found, "rating (times 2,000 reads/s)")
     caption = "The highest load that each drive passed, confirmed from a settled drive."
     figures = [
-        bars(found, "act-ratings", "Ratings", caption, "confirmed rating", axis.title),
+        *bars(found, "act-ratings", "Ratings", caption, "confirmed rating", axis.title),
         outcomes(found, axis, "act-trials", "Trials by rating", _OUTCOMES),
         _shares(found, axis),
     ]
@@ -63,14 +65,14 @@ def _shares(searches: Sequence[Search], axis: Axis) -> Figure:
             series.append(Series(run.subject.label, run.subject.ink, x, percent, panel=panel))
         level = np.full(2, limit.share * 100)
         ends = np.array([0.0, axis.high or 1.0])
-        series.append(Series("limit of a slice", palette.ORIGINAL, ends, level, panel=panel))
+        series.append(Series("limit of a slice", palette.ORIGINAL, ends, level, "rule", panel=panel))
     y = tuple(
         Axis(f"{limit.threshold_ms} ms or more (%)", low=0.0, high=min(round_above(most * 1.1), 100.0))
         for limit, most in zip(LIMITS, highest, strict=True)
     )
     caption = (
         "Reads of each trial's worst slice, by the time that the drive took. A trial that could not keep up"
-        " has none if it ended within its first slice."
+        " has none if it ended within its first slice; one that was ended early has those until then."
     )
     return Figure("act-trial-shares", "Slow reads by rating", caption, axis, y, series)
 
@@ -82,7 +84,8 @@ def _ratings(searches: Sequence[Search]) -> Table:
         rows.append(
             [
                 run.subject.label,
-                "none" if found["value"] is None else _rating(found["value"]),
+                result(found, _rating),
+                _failing(found),
                 found["method"],
                 f"{len(trials)}",
                 seconds(found["slice_ns"]),
@@ -90,8 +93,24 @@ def _ratings(searches: Sequence[Search]) -> Table:
                 seconds(found["confirm_ns"]),
             ]
         )
-    head = ["drive", "rating", "found by", "trials", "slice", "length of a trial", "confirmed for"]
+    head = [
+        "drive",
+        "rating",
+        "fails at",
+        "found by",
+        "trials",
+        "slice",
+        "length of a trial",
+        "confirmed for",
+    ]
     return Table("act-ratings", "Ratings", head, rows)
+
+
+def _failing(found: dict[str, Any]) -> str:
+    """The lowest rating that failed above the result; without one, the rating may be higher."""
+    passed = found["value"] or 0
+    failed = [trial["value"] for trial in found["history"] if not trial["passes"] and trial["value"] > passed]
+    return _rating(min(failed)) if failed else "none tried"
 
 
 METHOD = Method(

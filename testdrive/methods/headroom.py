@@ -21,6 +21,7 @@ from testdrive.methods.searches import (
     history,
     load_axis,
     outcomes,
+    result,
     searches_of,
 )
 from testdrive.qos.rules import parse_rules
@@ -43,7 +44,7 @@ def look(runs: Sequence[Run]) -> Findings:
         " that confirmed it. 1 is the workload as it was recorded."
     )
     figures = [
-        bars(found, "headroom-speeds", "Speeds", caption, "confirmed speed", "times as recorded"),
+        *bars(found, "headroom-speeds", "Speeds", caption, "confirmed speed", "times as recorded"),
         _intervals(found),
         outcomes(found, axis, "headroom-trials", "Trials by speed", _OUTCOMES),
         worst(found, axis, "worst", "headroom-response", "Response time by speed"),
@@ -63,7 +64,8 @@ def _notes(search: Search) -> list[str]:
     run, found = search
     label = run.subject.label
     notes = []
-    if found["host_limited"]:
+    # Of a search that was stopped nothing is known of other speeds.
+    if found["host_limited"] and found.get("unfinished") is None:
         where = "at every speed" if found["value"] is None else f"above {_times(found['value'])}"
         notes.append(
             f"{label}: {where} this host sent I/Os late itself, while the drive served"
@@ -194,6 +196,7 @@ def _speeds(searches: Sequence[Search]) -> Table:
     rows = []
     for run, found in searches:
         speed, first = found["value"], found["breaks_first"]
+        absent = result(found, _times)
         breaks = "none failed"
         if found["failing_speed"] is not None:
             breaks = "not told"
@@ -204,9 +207,9 @@ def _speeds(searches: Sequence[Search]) -> Table:
         rows.append(
             [
                 run.subject.label,
-                "none" if speed is None else _times(speed),
-                "none" if speed is None else f"{found['recorded_mean_iops'] * speed:,.0f}",
-                "none" if speed is None else f"{found['recorded_peak_iops'] * speed:,.0f}",
+                absent if speed is None else _times(speed),
+                absent if speed is None else f"{found['recorded_mean_iops'] * speed:,.0f}",
+                absent if speed is None else f"{found['recorded_peak_iops'] * speed:,.0f}",
                 "none" if found["failing_speed"] is None else _times(found["failing_speed"]),
                 breaks,
                 f"{found['rules']}, of {words.listed([f'{opcode}s' for opcode in found['opcodes']])}",

@@ -18,6 +18,7 @@ from testdrive.methods.searches import (
     history,
     load_axis,
     outcomes,
+    result,
     searches_of,
     seconds,
 )
@@ -38,7 +39,7 @@ def look(runs: Sequence[Run]) -> Findings:
         "The highest rate at which each drive held every rule in every interval, in a run that confirmed it."
     )
     figures = [
-        bars(found, "qos-rates", "Rates", caption, "confirmed rate", "I/Os a second"),
+        *bars(found, "qos-rates", "Rates", caption, "confirmed rate", "I/Os a second"),
         outcomes(found, axis, "qos-trials", "Trials by rate", _OUTCOMES),
         worst(found, axis, "worst", "qos-response", "Response time by rate"),
         worst(found, axis, "worst_service", "qos-service", "Service time by rate"),
@@ -53,7 +54,7 @@ def _rates(searches: Sequence[Search]) -> Table:
     rows = [
         [
             run.subject.label,
-            "none" if found["value"] is None else _rate(found["value"]),
+            result(found, _rate),
             "none" if found["failing_rate_iops"] is None else _rate(found["failing_rate_iops"]),
             found["rules"],
             ", ".join(f"{opcode}s" for opcode in found["opcodes"]),

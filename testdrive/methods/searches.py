@@ -23,14 +23,28 @@ def searches_of(runs: Sequence[Run]) -> list[Search]:
     return [(run, found) for run in runs if (found := read_history(run.recording.path)) is not None]
 
 
+def finished(searches: Sequence[Search]) -> list[Search]:
+    """Those that came to their end; one that was stopped has no result."""
+    return [(run, found) for run, found in searches if found.get("unfinished") is None]
+
+
+def result(found: dict[str, Any], shown: Callable[[float], str]) -> str:
+    """What a search came to, for a table."""
+    if found.get("unfinished") is not None:
+        return "unfinished"
+    return "none" if found["value"] is None else shown(found["value"])
+
+
 def load_axis(searches: Sequence[Search], title: str) -> Axis:
     """An axis that holds every load that was tried."""
     highest = max(trial["value"] for _, found in searches for trial in found["history"])
     return Axis(title, low=0.0, high=round_above(highest * 1.05))
 
 
-def bars(searches: Sequence[Search], key: str, title: str, caption: str, label: str, unit: str) -> Figure:
-    """What each drive was found to take; nothing where no load passed."""
+def bars(
+    searches: Sequence[Search], key: str, title: str, caption: str, label: str, unit: str
+) -> list[Figure]:
+    """What each drive was found to take; no bar where no load passed, no figure where no search ended."""
     series = [
         Series(
             run.subject.label,
@@ -39,9 +53,10 @@ def bars(searches: Sequence[Search], key: str, title: str, caption: str, label: 
             np.array([found["value"] or 0.0], np.float64),
             style="bars",
         )
-        for run, found in searches
+        for run, found in finished(searches)
     ]
-    return Figure(key, title, caption, Axis("drive", labels=(label,)), (Axis(unit, low=0.0),), series)
+    drives = Axis("drive", labels=(label,))
+    return [Figure(key, title, caption, drives, (Axis(unit, low=0.0),), series)] if series else []
 
 
 def _outcome(trial: dict[str, Any]) -> int:
@@ -83,12 +98,18 @@ def history(
         for number, trial in enumerate(found["history"], start=1)
     ]
     head = ["number", load, "run", "outcome", "why"]
-    return Table(f"{key}-{run.subject.key}", f"The search on {run.subject.label}", head, rows)
+    word = "The search" if found.get("unfinished") is None else "The unfinished search"
+    return Table(f"{key}-{run.subject.key}", f"{word} on {run.subject.label}", head, rows)
 
 
 def border_notes(searches: Sequence[Search], load: str, passed: str) -> list[str]:
-    """Where the same load, or one above it, passed that failed elsewhere."""
-    return [
+    """Where the same load, or one above it, passed that failed elsewhere; and where no search ended."""
+    stopped = [
+        f"{run.subject.label}: the search is unfinished, and has no result ({found['unfinished']})."
+        for run, found in searches
+        if found.get("unfinished") is not None
+    ]
+    return stopped + [
         f"{run.subject.label}: a {load} {passed} at or above one that failed: the result is one of several"
         " borders."
         for run, found in searches

@@ -139,6 +139,19 @@ def judge(recording: Recording) -> Verdict:
     return Verdict("fail" if reasons else "pass", reasons, held, whole, planned, interval_ns, behind)
 
 
+def broken_intervals(recording: Recording, whole: int) -> list[str]:
+    """Why a trial that goes on cannot pass any more, of its first whole intervals; empty if it still can."""
+    assert recording.manifest.plan is not None
+    parameters = recording.manifest.plan.parameters
+    phase = next((phase for phase in recording.manifest.phases if phase.name == LOAD_PHASE), None)
+    if phase is None:
+        return []
+    opcodes = [str(name) for name in parameters["opcodes"]]
+    # One more is planned: what completed later belongs to none of these.
+    held = _held(recording, phase, parse_rules(str(parameters["rules"])), opcodes, whole, whole + 1)
+    return [reason for one in held for reason in broken(one)]
+
+
 def cut_short(status: str, reason: str | None, behind: dict[str, Any] | None) -> list[str]:
     """A sentence where a trial ended before its time."""
     if behind is not None:

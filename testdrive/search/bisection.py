@@ -18,7 +18,8 @@ class Trial:
     """One try: a value, whether it passed, and why not.
 
     ``confirming`` is true for a run from a settled drive that decides about a value which passed before.
-    ``figures`` are what the trial measured, for people.
+    ``figures`` are what the trial measured, for people. A trial that could not pass any more may have been
+    ended early, ``ended_after`` so many whole slices.
     """
 
     value: float
@@ -27,6 +28,7 @@ class Trial:
     cannot_keep_up: bool = False
     reasons: list[str] = field(default_factory=list)
     recording: str | None = None
+    ended_after: int | None = None
     figures: dict[str, Any] = field(default_factory=dict)
 
 
@@ -61,11 +63,15 @@ class Scale:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search came to: the highest value that passed and was confirmed, or None, and every trial."""
+    """What a search came to: the highest value that passed and was confirmed, or None, and every trial.
+
+    Of one that was stopped before its end ``unfinished`` says why, and the value is None.
+    """
 
     value: float | None
     history: list[Trial]
     method: Method
+    unfinished: str | None = None
 
     @property
     def is_monotone(self) -> bool:

@@ -8,23 +8,30 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from testdrive.durable_json import write_json
 from testdrive.search.bisection import Found
 
 HISTORY_NAME = "search.json"
-HISTORY_VERSION = 1
+HISTORY_VERSION = 2
 
 
 def write_history(recording: Path, found: Found, facts: Mapping[str, Any]) -> None:
-    """Keep a search beside the recording that decided it, for its page and for scripts."""
+    """Keep a search beside the recording that decided it, or the last one of a search that is not over."""
     content = {
         "version": HISTORY_VERSION,
         "value": found.value,
+        "unfinished": found.unfinished,
         "method": found.method,
         "is_monotone": found.is_monotone,
         **facts,
         "history": [dataclasses.asdict(trial) for trial in found.history],
     }
-    (recording / HISTORY_NAME).write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+    write_json(recording / HISTORY_NAME, content)
+
+
+def remove_history(recording: Path) -> None:
+    """Take a search away from a recording that did not decide it."""
+    (recording / HISTORY_NAME).unlink(missing_ok=True)
 
 
 def read_history(recording: Path) -> dict[str, Any] | None:

@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from testdrive.errors import UsageError
+from testdrive.plans import BoundPlan
 from testdrive.qos.plan import SECOND_NS, lowest_claimed_rate
 from testdrive.qos.rules import parse_rules
+from testdrive.qos.verdict import LOAD_PHASE, broken_intervals
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect
+from testdrive.search.early import Watch
 from testdrive.search.trials import Drive, confirming_length, lengths
 
 #: Where a search begins without a word from the user.
@@ -74,6 +77,15 @@ class RateDrive(Drive):
             figures={"rules": qos.get("rules") or [], "intervals": qos.get("intervals")},
         )
 
+    def watch(self, bound: BoundPlan, recording: Path) -> Watch | None:
+        """A trial of several intervals ends with the first in which a rule does not hold."""
+        values = bound.values
+        intervals = values["for"] // values["interval"]
+        if not values["early-end"] or intervals < 2:
+            return None
+        length_ns = values["interval"]
+        return Watch(recording, LOAD_PHASE, length_ns, intervals, broken_intervals, called="interval")
+
     def facts(self, found: Found) -> dict[str, Any]:
         """The rules, the failing rate next above, and what the drive was asked for at least."""
         values = self.bound().values
@@ -124,11 +136,15 @@ class RateDrive(Drive):
 
 
 def failing_above(found: Found) -> float | None:
-    """The lowest rate that failed above the result; None where none did, or nothing was found."""
-    if found.value is None:
+    """The lowest rate that failed above the result; None where none did, or nothing was found.
+
+    Of a search that was stopped, the lowest that failed at all.
+    """
+    if found.value is None and found.unfinished is None:
         return None
+    result = found.value or 0.0
     above = min(
-        (trial.value for trial in found.history if not trial.passes and trial.value > found.value),
+        (trial.value for trial in found.history if not trial.passes and trial.value > result),
         default=math.inf,
     )
     return None if math.isinf(above) else above

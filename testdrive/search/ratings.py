@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from testdrive.act.verdict import LOAD_PHASE, broken_slices
 from testdrive.errors import UsageError
+from testdrive.plans import BoundPlan
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect, step_down
+from testdrive.search.early import Watch
 from testdrive.search.trials import Drive, confirming_length, lengths
 
 #: Where a search begins without a word from the user.
@@ -59,6 +63,14 @@ class RatingDrive(Drive):
         if values["method"] == "bisection":
             return bisect(self.attempt, scale, start)
         return step_down(self.attempt, scale, start, values["step"])
+
+    def watch(self, bound: BoundPlan, recording: Path) -> Watch | None:
+        """A trial of several slices ends with the first that is over a limit."""
+        values = bound.values
+        slices = values["for"] // values["slice"]
+        if not values["early-end"] or slices < 2:
+            return None
+        return Watch(recording, LOAD_PHASE, values["slice"], slices, broken_slices)
 
     def facts(self, found: Found) -> dict[str, Any]:
         """The slices, and how long trials are."""

@@ -17,7 +17,8 @@ from testdrive.job import Phase
 from testdrive.plans import BoundPlan, Plan, bind
 from testdrive.running import Result, RunOptions, Show, Target, run_one
 from testdrive.search.bisection import Found, Scale, Trial
-from testdrive.search.history import write_history
+from testdrive.search.early import EndedEarly, Watch, watched
+from testdrive.search.history import remove_history, write_history
 
 #: Told of each trial once it is over: the drive's name, the load as people write it, and what it came to.
 Tell = Callable[[str, str, Trial], None]
@@ -58,6 +59,12 @@ class Drive(ABC):
         self.folder = target.recording
         self.state: Path | None = None
         self.trials = 0
+        #: Trials that are over, and what is being done since.
+        self.tried: list[Trial] = []
+        self.doing = "preparing"
+        #: The search, once it is over or was stopped.
+        self.found: Found | None = None
+        self._kept: Path | None = None
 
     @property
     def name(self) -> str:
@@ -98,6 +105,22 @@ class Drive(ABC):
     @abstractmethod
     def told(self, found: Found) -> str:
         """The result in a line or two."""
+
+    def told_unfinished(self, found: Found) -> str:
+        """What is known of a search that was stopped, in a line."""
+        passed = max((trial.value for trial in found.history if trial.passes), default=None)
+        failed = min((trial.value for trial in found.history if not trial.passes), default=None)
+        many = "1 trial" if len(found.history) == 1 else f"{len(found.history)} trials"
+        parts = [f"unfinished after {many}, without a result"]
+        if passed is not None:
+            parts.append(f"the highest that passed is {self.shown(passed)}, not confirmed")
+        if failed is not None:
+            parts.append(f"the lowest that failed is {self.shown(failed)}")
+        return "; ".join(parts)
+
+    def watch(self, bound: BoundPlan, recording: Path) -> Watch | None:
+        """What ends a trial early once it cannot pass; None where nothing does."""
+        return None
 
     def fails(self, found: Found) -> bool:
         """Whether the verdict on what was found is fail."""
@@ -156,32 +179,76 @@ class Drive(ABC):
         TestdriveError
             The run failed for another reason than that the drive is too slow.
         """
+        if confirming:
+            self.doing = f"settling the drive before {self.shown(value)} is confirmed"
         state = self.settle() if confirming else self.state
         self.trials += 1
         values = {**self.load(value, confirming), "prepare": "none"}
         kind = "confirming" if confirming else "trial"
         name = f"{drive_name(self.target.uri)}-{self.trials:02}-{kind}-{self._file_label(value)}.rec"
         target = dataclasses.replace(self.target, uri=self._uri(state), recording=self.folder / name)
-        title = f"{self.name} ({kind} {self.trials} at {self.shown(value)})"
-        result = run_one(self.bound(**values), target, self.options, self.show, title)
-        if result.error is not None:
+        self.doing = f"{kind} {self.trials} at {self.shown(value)}"
+        result = self._run(self.bound(**values), target, f"{self.name} ({self.doing})")
+        ended = result.error if isinstance(result.error, EndedEarly) else None
+        if result.error is not None and ended is None:
             raise result.error
         trial = self.judged(value, confirming, name, result)
+        if ended is not None:
+            reasons = [str(ended), *ended.reasons[1:]]
+            trial = dataclasses.replace(trial, passes=False, ended_after=ended.slices, reasons=reasons)
+        self.tried.append(trial)
+        self.doing = f"after {self.doing}"
+        # Whatever ends us, what was tried is told.
+        self._keep(self._stopped("stopped without a word"))
         self.tell(self.name, self.shown(value), trial)
         return trial
+
+    def _run(self, bound: BoundPlan, target: Target, title: str) -> Result:
+        # In virtual time a trial's end costs little, and where it was ended would hang on this host's speed.
+        modelled = self.target.uri.startswith("sim:")
+        watch = None if modelled else self.watch(bound, target.recording)
+        if watch is None:
+            return run_one(bound, target, self.options, self.show, title)
+        options = dataclasses.replace(self.options, segment_s=watch.segment_s)
+        return run_one(bound, target, options, watched(self.show, watch), title)
 
     def _file_label(self, value: float) -> str:
         return self.shown(value).replace(",", "").replace(" ", "-")
 
     def search(self) -> Found:
-        """Prepare the drive and search its load; the history is kept beside the run that decided."""
+        """Prepare the drive and search its load; the history is kept beside the run that decided.
+
+        That of a search which is stopped stands beside the last trial that was over, and in ``found``.
+
+        Raises
+        ------
+        TestdriveError
+            The drive or a trial failed, or somebody stopped it.
+        """
         scale, start = self.scale()
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.prepare()
-        found = self.find(scale, start)
+        try:
+            self.prepare()
+            self.found = self.find(scale, start)
+        except BaseException as error:
+            self.found = self._stopped(f"{self.doing}: {error}")
+            self._keep(self.found)
+            raise
+        self._keep(self.found)
+        return self.found
+
+    def _stopped(self, why: str) -> Found:
+        return Found(None, list(self.tried), self.bound().values.get("method", "bisection"), unfinished=why)
+
+    def _keep(self, found: Found) -> None:
+        if not found.history:
+            return
+        place = self.decisive(found)
         resolution = self.bound().values["resolution"]
-        write_history(self.decisive(found), found, {**self.facts(found), "resolution": resolution})
-        return found
+        write_history(place, found, {**self.facts(found), "resolution": resolution})
+        if self._kept not in (None, place):
+            remove_history(self._kept)
+        self._kept = place
 
     def decisive(self, found: Found) -> Path:
         """The recording of the trial that decided: the confirming one, or the last that failed."""

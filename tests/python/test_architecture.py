@@ -48,10 +48,11 @@ ALLOWED: dict[str, str] = {
     "plans": "act errors headroom job manifest qos quantities",
     "progress": "events report.units",
     "running": "engine errors events job metrics plans power progress recording",
-    "search": "drive_names errors headroom job metrics plans qos report.units running"
+    "search": "act drive_names errors events headroom job manifest metrics plans progress qos recording"
+    " report.units running"
     " search.bisection search.history",
     "search.bisection": "",
-    "search.history": "search.bisection",
+    "search.history": "durable_json search.bisection",
     "doctor": "engine errors job power recording report.units report.words",
     # What is shown.
     "report": "errors explanation manifest metrics power recording report.units report.words",

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow
 BRIEFER = 5
 #: Its measurements are a twentieth of a second already.
 AS_LONG = {"pts-iops"}
-#: They take a load that the drive is rated for, or search it by many runs: tests of theirs run them.
+#: They take a load that the drive is rated for, or search it by many runs: other tests run them.
 RATED = {"act", "act-rating", "qos", "headroom"}
 FILE_BYTES, LOOP_BYTES = 128 << 20, 512 << 20
 
