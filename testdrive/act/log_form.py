@@ -40,12 +40,16 @@ def write_log(recordings: Sequence[Recording], path: Path) -> None:
     Raises
     ------
     UsageError
-        A recording is of another plan, or ended before its load began.
+        A recording is of another plan, or ended before its load began; the recordings are of different loads,
+        or not of all drives that shared one.
     OSError
         The file cannot be written.
     """
     phases = [_phase(recording) for recording in recordings]
     parameters = _parameters(recordings[0])
+    for other in recordings[1:]:
+        _check_same(parameters, recordings[0], other)
+    _check_all(parameters, recordings, phases)
     step_s = int(parameters["report-interval-sec"])
     steps = min(_whole_steps(phase, step_s) for phase in phases)
     unit_ns = US_NS if parameters["microsecond-histograms"] else MS_NS
@@ -53,7 +57,7 @@ def write_log(recordings: Sequence[Recording], path: Path) -> None:
         count(recording, phase, step_s * SECOND_NS, steps + 1, unit_ns)
         for recording, phase in zip(recordings, phases, strict=True)
     ]
-    names = [_drive(recording) for recording in recordings]
+    names = _names(recordings)
     histograms = dict(_histograms(counted, names))
     with path.open("x", encoding="utf-8") as file:
         file.writelines(_head(parameters, names, _planned_ns(phases[0]) // SECOND_NS))
@@ -80,6 +84,49 @@ def _parameters(recording: Recording) -> dict[str, Any]:
     plan = recording.manifest.plan
     assert plan is not None, "a recording of the plan act has a plan"
     return plan.parameters
+
+
+def _check_same(parameters: dict[str, Any], first: Recording, other: Recording) -> None:
+    mine = _parameters(other)
+    for key in sorted(parameters.keys() | mine.keys()):
+        if parameters.get(key) != mine.get(key):
+            raise UsageError(
+                f"{key} is {parameters.get(key)} in {first.path} and {mine.get(key)} in {other.path}; a log"
+                " is of one run, export those of other loads by themselves"
+            )
+
+
+def _check_all(parameters: dict[str, Any], recordings: Sequence[Recording], phases: Sequence[Phase]) -> None:
+    """A configuration's load is of all its drives together, and so is its log."""
+    if not parameters.get("config"):
+        return
+    # Every configuration has a stream with a rate of its own, whose parts make the whole.
+    streams = (phases[0].settings or {}).get("streams") or []
+    load = derive_load(parameters)
+    whole = {READS: load.reads_per_s, LARGE_WRITES: load.large_writes_per_s}
+    drives = next(
+        (
+            round(whole[stream["name"]] / stream["arrivals"]["rate_iops"])
+            for stream in streams
+            if stream.get("name") in whole
+        ),
+        1,
+    )
+    if drives != len(recordings):
+        raise UsageError(
+            f"{len(recordings)} of the {drives} drives of the configuration {parameters['config']} are given;"
+            " its log is of all of them, give each drive's recording once"
+        )
+
+
+def _names(recordings: Sequence[Recording]) -> list[str]:
+    """What the drives are called, each by a name of its own: two models may have the same."""
+    names: list[str] = []
+    for recording in recordings:
+        name = _drive(recording)
+        same = sum(each == name or each.startswith(f"{name}#") for each in names)
+        names.append(f"{name}#{same + 1}" if same else name)
+    return names
 
 
 def _drive(recording: Recording) -> str:

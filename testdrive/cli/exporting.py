@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -41,7 +43,14 @@ STDOUT = Path("-")
 
 
 def export(
-    recording: Annotated[Path, typer.Argument(metavar="REC", help="The recording.", show_default=False)],
+    recordings: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="REC...",
+            help="The recording; for act-log those of all drives of a run.",
+            show_default=False,
+        ),
+    ],
     format_name: Annotated[
         Format,
         typer.Option(
@@ -90,11 +99,19 @@ def export(
     from testdrive.cli.output import print_json, show_on_stderr
     from testdrive.engine import export_recording
 
+    recording = recordings[0]
+    if len(recordings) > 1 and format_name is not Format.act_log:
+        raise UsageError(
+            f"{len(recordings)} recordings are given, and --format {format_name.value} is of one; export each"
+            " by itself"
+        )
     if output == STDOUT and as_json:
         raise UsageError("--json prints on standard output, where the trace goes with -o -; choose a file")
-    made = _new_file(recording, format_name, output)
+    # The log of several drives is called after the directory of their run.
+    subject = recording if len(recordings) == 1 else recording.resolve().parent
+    made = _new_file(subject, format_name, output)
     if format_name is Format.act_log:
-        return _act_log(recording, made, as_json=as_json)
+        return _act_log(recordings, made, as_json=as_json)
     with show_on_stderr(recording.name) as shown:
         exported = export_recording(
             recording,
@@ -114,7 +131,7 @@ def export(
     return 0
 
 
-def _act_log(recording: Path, made: Path, *, as_json: bool) -> int:
+def _act_log(recordings: Sequence[Path], made: Path, *, as_json: bool) -> int:
     """Write the log of a run of the plan act, which the engine knows nothing of."""
     from testdrive.act.log_form import write_log
     from testdrive.cli.output import print_json
@@ -122,8 +139,8 @@ def _act_log(recording: Path, made: Path, *, as_json: bool) -> int:
 
     if made == STDOUT:
         raise UsageError("--format act-log goes to a file, which act_latency.py reads; choose one with -o")
-    with Recording.open(recording) as opened:
-        write_log([opened], made)
+    with contextlib.ExitStack() as stack:
+        write_log([stack.enter_context(Recording.open(path)) for path in recordings], made)
     if as_json:
         print_json({"output": str(made), "format": Format.act_log.value})
     else:

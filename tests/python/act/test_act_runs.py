@@ -105,6 +105,16 @@ def test_a_configuration_brings_its_drives_with_it(tmp_path: Path) -> None:
             reads = count(recording, phase, 2 * SECOND_NS, 1)["reads"]
         # Half of 400 a second each, for 2 s; a busy host may be late with the last.
         assert 300 < int(reads.ios[0]) <= 400
+    paths = [result["recording"] for result in results]
+    done = run_testdrive("export", *paths, "--format", "act-log", "-o", tmp_path / "act.txt")
+    assert done.returncode == 0, done.stderr
+    log = read_log(tmp_path / "act.txt")
+    assert log.derived["internal-read-reqs-per-sec"] == "400"
+    assert sum(log.after[2]["reads"].values()) > 600
+    # The configuration's rates are of both drives.
+    done = run_testdrive("export", paths[0], "--format", "act-log", "-o", tmp_path / "one.txt")
+    assert done.returncode == 2
+    assert "1 of the 2 drives" in done.stderr
 
 
 def test_the_command_needs_a_drive_or_a_configuration() -> None:

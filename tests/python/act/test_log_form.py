@@ -77,6 +77,35 @@ def test_several_drives_are_one_run_with_a_histogram_of_each(tmp_path: Path) -> 
     assert log.derived["internal-read-reqs-per-sec"] == "4000"
 
 
+def test_drives_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    runs = [act_run(tmp_path / folder / "one.rec", [MIXED]) for folder in ("a", "b")]
+    log = read_log(log_of(tmp_path, *runs))
+    assert log.names[:3] == ["reads", "sim:one-reads", "sim:one#2-reads"]
+
+
+def test_only_drives_of_one_load_are_in_a_log(tmp_path: Path) -> None:
+    one, two = (
+        act_run(tmp_path / "one.rec", [MIXED]),
+        act_run(tmp_path / "two.rec", [MIXED], parameters={"record-bytes": 2048}),
+    )
+    with pytest.raises(UsageError, match=r"record-bytes is 1536 in .*one\.rec and 2048 in .*two\.rec"):
+        log_of(tmp_path, one, two)
+
+
+def test_the_log_of_several_drives_is_exported_by_one_command(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    runs = [str(act_run(tmp_path / "night" / f"{name}.rec", [MIXED])) for name in ("one", "two")]
+    assert main(["export", *runs, "--format", "act-log"]) == 0
+    assert "log: night.act.txt" in capsys.readouterr().out
+    log = read_log(tmp_path / "night.act.txt")
+    assert log.configuration["num-devices"] == "2"
+    assert sum(log.after[1]["reads"].values()) == 2 * len(MIXED)
+    assert main(["export", *runs, "--format", "csv"]) == 2
+    assert "--format csv is of one" in capsys.readouterr().err
+
+
 def test_the_command_writes_it_and_refuses_what_is_no_such_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
