@@ -13,6 +13,7 @@ from typing import Any
 
 from benchmarks import (
     act,
+    act_peer,
     capturing,
     documents,
     engine,
@@ -38,6 +39,7 @@ BENCHMARKS = {
     "capture": capturing.measure,
     "sim": modelling.measure,
     "act": act.measure,
+    "act-peer": act_peer.measure,
 }
 LOAD_MAX = 0.5
 

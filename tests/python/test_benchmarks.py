@@ -21,7 +21,7 @@ from support import missing, require
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))
 
-from benchmarks import blktrace_trace, child, documents, engine, msr_trace, places, schedules  # noqa: E402
+from benchmarks import act_peer, blktrace_trace, child, documents, engine, msr_trace, places, schedules  # noqa: E402
 from benchmarks.__main__ import BENCHMARKS  # noqa: E402
 from benchmarks.errors import BenchmarkError  # noqa: E402
 from benchmarks.section import Section, Table, Target  # noqa: E402
@@ -80,6 +80,30 @@ def test_the_load_of_act_is_measured_by_stream(tmp_path: Path) -> None:
     # However late a busy host is, no I/O goes before its time.
     assert figures["lateness_ns"]["p50"]["min"] >= 0
     assert "lateness p99" in said
+
+
+@pytest.mark.slow
+def test_the_load_of_a_configuration_is_measured_beside_fio_with_its_histograms(tmp_path: Path) -> None:
+    if not places.can_make_loop_devices():
+        missing("the right to set up a loop device")
+    section, said = run_smallest("act-peer", tmp_path)
+    figures = section["figures"]
+    assert figures["asked"] == {"reads": 8_500, "large-block-reads": 100, "large-block-writes": 100}
+    assert len(figures["rates"]) == len(figures["buckets"]) == 3
+    for who, rates in figures["rates"].items():
+        for stream, wanted in figures["asked"].items():
+            # However busy the host, nobody does more than was asked, but for an I/O of each thread's.
+            assert all(0 < rate <= wanted + 10 for rate in rates[stream]["values"]), (who, stream)
+            for rate, counts in zip(rates[stream]["values"], figures["buckets"][who][stream], strict=True):
+                assert sum(counts) == round(rate * figures["seconds"])
+    assert "| fio and its round before |" in said
+
+
+def test_histograms_are_as_far_apart_as_their_cumulated_shares() -> None:
+    some, others = np.array([5, 5, 0]), np.array([0, 5, 5])
+    assert act_peer.distance(some, others) == 0.5
+    assert act_peer.distance(some, 3 * some) == 0
+    assert act_peer.distance(np.array([9, 0, 0]), np.array([0, 0, 1])) == 1
 
 
 @pytest.mark.slow
