@@ -102,7 +102,7 @@ impl<F: Function> Queue<F> {
     /// When the controller completes what was not asked of it: it cannot be trusted, and is kept from memory from then on.
     #[inline]
     pub fn reap(&mut self, take: impl FnMut(Answer)) -> io::Result<()> {
-        self.pair.reap(self.controller.function(), take).inspect_err(|_| self.controller.give_up())
+        self.pair.reap(self.controller.function(), take).inspect_err(|_| self.controller.distrust())
     }
 
     /// Whether the controller was reset by another queue's thread, so that what is in flight here will not be answered.
@@ -111,14 +111,22 @@ impl<F: Function> Queue<F> {
         self.generation != self.controller.generation()
     }
 
-    /// Takes its place on the controller again after a reset; the tags of what was in flight, one for each command.
+    /// Takes its place on the controller again after a reset. What was answered before it goes to `take`; returned are the tags of what
+    /// was not and never will be, one for each command.
     ///
     /// # Errors
-    /// When the controller is lost.
-    pub fn reconnect(&mut self) -> Result<Vec<u32>, ControllerError> {
-        let (lost, generation) = self.controller.reconnect(&mut self.pair)?;
+    /// When the controller is lost: [`Queue::abandon`] then tells what had been answered.
+    pub fn reconnect(&mut self, take: impl FnMut(Answer)) -> Result<Vec<u32>, ControllerError> {
+        let (lost, generation) = self.controller.reconnect(&mut self.pair, take)?;
         self.generation = generation;
         Ok(lost)
+    }
+
+    /// Ends everything in flight on a controller that is lost. What was answered before goes to `take`; nothing else will be.
+    pub fn abandon(&mut self, take: impl FnMut(Answer)) {
+        if self.in_flight() > 0 {
+            self.controller.abandon(&mut self.pair, take);
+        }
     }
 
     /// Sleeps until the controller interrupts or the time is over; false where there are no interrupts to be woken by.
@@ -136,12 +144,16 @@ impl<F: Function> Queue<F> {
         true
     }
 
-    /// Looks whether the controller is there and well. One that says that it failed is reset; the tags of what was in flight are then
-    /// returned, one for each command.
+    /// Looks whether the controller is there and well. One that says that it failed is reset; what it had answered before goes to `take`
+    /// then, and the tags of what it had not are returned, one for each command.
     ///
     /// # Errors
     /// When it is gone, or does not come back.
-    pub fn check(&mut self, now_ns: NowNs<'_>) -> Result<Vec<u32>, ControllerError> {
+    pub fn check(
+        &mut self,
+        now_ns: NowNs<'_>,
+        take: impl FnMut(Answer),
+    ) -> Result<Vec<u32>, ControllerError> {
         let kind = match health(self.controller.function()) {
             Health::Good => return Ok(Vec::new()),
             Health::Fatal => EventKind::ControllerFatalStatus,
@@ -157,7 +169,7 @@ impl<F: Function> Queue<F> {
             });
         }
         self.controller.reset(self.generation, now_ns)?;
-        self.reconnect()
+        self.reconnect(take)
     }
 
     /// Makes the controller give up commands that it does not answer: asks for their abort and, where that does not bring them back,
@@ -184,6 +196,10 @@ impl<F: Function> Queue<F> {
             end_ns: start_ns,
             commands: overdue.len() as u64,
         });
+        if self.is_stale() {
+            // Another queue's thread had the controller reset: it does not know these commands any more.
+            return self.reconnect(take);
+        }
         let (mut asked, mut aborted) = (0, false);
         for cid in overdue.iter().take(ABORTS_MAX) {
             asked += 1;
@@ -203,7 +219,7 @@ impl<F: Function> Queue<F> {
             return Ok(Vec::new());
         }
         self.controller.reset(self.generation, now_ns)?;
-        self.reconnect()
+        self.reconnect(take)
     }
 }
 

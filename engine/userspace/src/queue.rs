@@ -113,7 +113,7 @@ impl QueuePair {
             doorbell,
             completion_doorbell: doorbell + capabilities.doorbell_stride,
         };
-        queue.restart();
+        queue.restart(|_| {});
         Ok(queue)
     }
 
@@ -207,42 +207,48 @@ impl QueuePair {
     /// When the controller completes what was not asked of it, or says that it read what was not written: it cannot be trusted then.
     #[inline]
     pub fn reap(&mut self, function: &impl Function, mut take: impl FnMut(Answer)) -> io::Result<()> {
-        let mut any = false;
+        let before = (self.completion_head, self.phase);
         let outcome = loop {
-            let at = self.completions_at + self.completion_head * CQE_BYTES;
-            let last = self.memory.read32(at + 12);
-            if (last >> 16 & 1 == 1) != self.phase {
-                break Ok(());
+            match self.next_answer() {
+                Ok(Some(answer)) => take(answer),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
             }
-            after_phase();
-            any = true;
-            let (result, queues) = (self.memory.read32(at), self.memory.read32(at + 8));
-            self.completion_head += 1;
-            if self.completion_head == self.entries {
-                (self.completion_head, self.phase) = (0, !self.phase);
-            }
-            let (cid, head) = (last as u16, usize::from(queues as u16));
-            let Some(tag) = self.commands.get_mut(usize::from(cid)).and_then(Option::take) else {
-                break Err(nonsense(format!(
-                    "it completed command {cid} of queue {}, which was not in flight",
-                    self.id
-                )));
-            };
-            self.free.push(cid);
-            if !self.was_written(head) {
-                break Err(nonsense(format!(
-                    "it says that it has read up to entry {head} of queue {}",
-                    self.id
-                )));
-            }
-            self.head = head;
-            take(Answer { tag, cid, status: Status::from_completion((last >> 16) as u16), result });
         };
-        if any {
+        if (self.completion_head, self.phase) != before {
             before_doorbell();
             function.write32(self.completion_doorbell, self.completion_head as u32);
         }
         outcome
+    }
+
+    /// Takes the next completion out of its ring, if there is one; its place is not given back by this.
+    #[inline]
+    fn next_answer(&mut self) -> io::Result<Option<Answer>> {
+        let at = self.completions_at + self.completion_head * CQE_BYTES;
+        let last = self.memory.read32(at + 12);
+        if (last >> 16 & 1 == 1) != self.phase {
+            return Ok(None);
+        }
+        after_phase();
+        let (result, queues) = (self.memory.read32(at), self.memory.read32(at + 8));
+        self.completion_head += 1;
+        if self.completion_head == self.entries {
+            (self.completion_head, self.phase) = (0, !self.phase);
+        }
+        let (cid, head) = (last as u16, usize::from(queues as u16));
+        let Some(tag) = self.commands.get_mut(usize::from(cid)).and_then(Option::take) else {
+            let what = format!("it completed command {cid} of queue {}, which was not in flight", self.id);
+            return Err(nonsense(what));
+        };
+        self.free.push(cid);
+        if !self.was_written(head) {
+            let what = format!("it says that it has read up to entry {head} of queue {}", self.id);
+            return Err(nonsense(what));
+        }
+        self.head = head;
+        let status = Status::from_completion((last >> 16) as u16);
+        Ok(Some(Answer { tag, cid, status, result }))
     }
 
     /// Whether the controller can have read up to here: it lies between the last place that it told of and the tail.
@@ -251,8 +257,13 @@ impl QueuePair {
         head < self.entries && distance(head) <= distance(self.tail)
     }
 
-    /// Makes the rings as new, for a controller that was reset; the tags of what was in flight, one for each command.
-    pub fn restart(&mut self) -> Vec<u32> {
+    /// Makes the rings as new, for a controller that was stopped. What it had answered before that goes to `take`; returned are the tags of
+    /// what it had not, one for each command.
+    pub fn restart(&mut self, mut take: impl FnMut(Answer)) -> Vec<u32> {
+        // What follows an answer to nothing is not believed either.
+        while let Ok(Some(answer)) = self.next_answer() {
+            take(answer);
+        }
         self.memory.clear();
         let lost = self.commands.iter_mut().filter_map(Option::take).collect();
         self.free = (0..self.commands.len() as u16).rev().collect();

@@ -156,7 +156,7 @@ fn features_are_set_again_after_a_reset() {
     assert!(set(3).unwrap_err().to_string().contains("invalid field"));
     let mut queue = Queue::open(&controller, 4).unwrap();
     double.fail();
-    queue.check(&|| 0).unwrap();
+    queue.check(&|| 0, |_| {}).unwrap();
     assert_eq!((state(), double.starts()), (2, 2));
 }
 

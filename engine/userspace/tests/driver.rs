@@ -240,11 +240,11 @@ fn a_controller_that_never_answers_is_reset_and_works_again_for_every_queue() {
 fn a_fatal_status_is_seen_and_ends_in_a_reset() {
     let (double, controller) = start(Model::default());
     let mut queue = Queue::open(&controller, 8).unwrap();
-    assert_eq!(queue.check(NOW).unwrap(), []);
+    assert_eq!(queue.check(NOW, |_| {}).unwrap(), []);
     double.fail();
     queue.push(&flush(1), Place::None, 4);
     queue.ring();
-    assert_eq!(queue.check(NOW).unwrap(), [4]);
+    assert_eq!(queue.check(NOW, |_| {}).unwrap(), [4]);
     let kinds: Vec<EventKind> = controller.take_events().iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::ControllerFatalStatus, EventKind::ControllerReset]);
     queue.push(&flush(1), Place::None, 5);
@@ -262,7 +262,7 @@ fn a_controller_that_does_not_come_back_is_given_up_and_cut_off() {
     let error = queue.rescue(&[0], NOW, |_| {}).unwrap_err();
     assert!(matches!(error, ControllerError::NotReady { what: "become ready", .. }), "{error}");
     assert!(controller.has_failed() && double.is_put_away());
-    assert!(other.is_stale() && matches!(other.reconnect(), Err(ControllerError::Lost)));
+    assert!(other.is_stale() && matches!(other.reconnect(|_| {}), Err(ControllerError::Lost)));
     drop((queue, other, controller));
 }
 
@@ -271,7 +271,7 @@ fn a_controller_that_is_pulled_is_gone() {
     let (double, controller) = start(Model::default());
     let mut queue = Queue::open(&controller, 8).unwrap();
     double.set_faults(Faults { gone: true, ..Faults::default() });
-    assert!(matches!(queue.check(NOW), Err(ControllerError::Gone)));
+    assert!(matches!(queue.check(NOW, |_| {}), Err(ControllerError::Gone)));
     assert!(controller.has_failed());
     let kinds: Vec<EventKind> = controller.take_events().iter().map(|event| event.kind).collect();
     assert_eq!(kinds, [EventKind::ControllerGone, EventKind::ControllerGone]);

@@ -100,6 +100,10 @@ impl<F: Function> UserspaceDrive<F> {
     /// Moves what waits into the queue, as far as there is room, and tells the drive. Trims are gathered and go last, since a burst of
     /// them ends here.
     fn send(&mut self) {
+        if self.queue.is_stale() || self.is_gone() {
+            // The controller does not know this queue: what waits is looked after when it is polled.
+            return;
+        }
         while let Some(&(slot, piece)) = self.waiting.front() {
             if let Piece::Range(range) = piece {
                 if !self.trims.add(slot, range) {
@@ -134,7 +138,7 @@ impl<F: Function> UserspaceDrive<F> {
     /// Takes what the drive answered.
     fn reap(&mut self, completions: &mut Vec<Completion>) -> io::Result<()> {
         let UserspaceDrive { queue, slots, trims, .. } = self;
-        // What a controller that was given up has left in the rings is nobody's any more: all of it has ended otherwise.
+        // What a controller that was given up had answered is taken when everything else is ended.
         let reaped = match queue.controller().has_failed() {
             true => Ok(()),
             false => queue.reap(|answer| settle(slots, trims, answer.tag, |_| answer.status.recorded())),
@@ -168,8 +172,10 @@ impl<F: Function> UserspaceDrive<F> {
         }
     }
 
-    /// The controller is lost: everything in flight ends.
+    /// The controller is lost: what it did not answer before ends.
     fn lose_all(&mut self) {
+        let UserspaceDrive { queue, slots, trims, .. } = self;
+        queue.abandon(|answer| settle(slots, trims, answer.tag, |_| answer.status.recorded()));
         self.waiting.clear();
         self.trims.clear();
         self.slots.end_all(libc::ENODEV);
@@ -180,16 +186,18 @@ impl<F: Function> UserspaceDrive<F> {
         if self.queue.controller().has_failed() {
             return self.lose_all();
         }
-        let lost = if self.queue.is_stale() {
-            self.queue.reconnect().map(|lost| (lost, libc::ECANCELED))
+        let UserspaceDrive { queue, slots, trims, .. } = self;
+        let take = |answer: Answer| settle(slots, trims, answer.tag, |_| answer.status.recorded());
+        let lost = if queue.is_stale() {
+            queue.reconnect(take).map(|lost| (lost, libc::ECANCELED))
         } else {
             let now_ns = self.clock.now_ns();
-            if self.queue.in_flight() == 0 || now_ns - self.checked_ns < CHECK_NS {
+            if queue.in_flight() == 0 || now_ns - self.checked_ns < CHECK_NS {
                 return;
             }
             self.checked_ns = now_ns;
             let clock = self.clock;
-            self.queue.check(&|| clock.now_ns()).map(|lost| (lost, libc::EIO))
+            queue.check(&|| clock.now_ns(), take).map(|lost| (lost, libc::EIO))
         };
         match lost {
             Ok((lost, status)) => self.lose(&lost, |_| status),

@@ -5,7 +5,6 @@ use testdrive_core::Command;
 /// A command of the run in flight.
 #[derive(Clone, Copy, Default)]
 struct Slot {
-    busy: bool,
     /// Pieces that were not answered yet.
     left: usize,
     /// The first failure's, or 0.
@@ -38,7 +37,7 @@ impl Slots {
 
     /// A command begins, which is so many pieces. `after_flush` is the write that follows where these are a flush.
     pub(super) fn begin(&mut self, slot: u32, pieces: usize, after_flush: Option<(Command, usize)>) {
-        self.slots[slot as usize] = Slot { busy: true, left: pieces, status: 0, after_flush };
+        self.slots[slot as usize] = Slot { left: pieces, status: 0, after_flush };
         self.busy += 1;
     }
 
@@ -59,11 +58,11 @@ impl Slots {
         }
     }
 
-    /// Everything in flight ends with this.
+    /// Everything of which a piece was not answered ends with this, or with the failure that it has already.
     pub(super) fn end_all(&mut self, status: i32) {
-        self.done.clear();
-        for (index, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.busy) {
-            slot.after_flush = None;
+        for (index, slot) in self.slots.iter_mut().enumerate().filter(|(_, slot)| slot.left > 0) {
+            let status = if slot.status == 0 { status } else { slot.status };
+            (slot.left, slot.after_flush) = (0, None);
             self.done.push((index as u32, status));
         }
     }

@@ -28,14 +28,16 @@ impl<D: Drive, S: Source> Worker<'_, '_, D, S> {
         }
     }
 
-    /// Has the drive give up what it does not answer, where its path can; what comes of that is recorded.
+    /// Has the drive give up what it does not answer, where its path can; what comes of that is recorded. False where nothing did, and
+    /// nothing ever will.
     fn rescue(&mut self, now_ns: i64) -> bool {
         let is_overdue = |slot: &Slot| slot.busy && now_ns - slot.submit_ns >= self.orders.io_timeout_ns;
         let overdue: Vec<u32> =
             (0..).zip(&self.slots).filter(|(_, slot)| is_overdue(slot)).map(|(index, _)| index).collect();
         let rescued = self.drive.rescue(&overdue, &mut self.completions);
+        let is_over = self.completions.is_empty() && self.drive.is_gone();
         self.record_completions();
-        rescued.unwrap_or_else(|error| {
+        rescued.map(|rescued| rescued && !is_over).unwrap_or_else(|error| {
             self.shared.stop.request(Status::Failed, format!("the path to the drive failed: {error}"));
             false
         })

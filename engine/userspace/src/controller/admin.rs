@@ -59,7 +59,7 @@ impl Admin {
     /// Where its rings are for the controller, which was stopped, and their size. They are as new; nothing is in flight any more, and
     /// whoever still waits is told.
     pub(super) fn restart(&mut self) -> (u64, u64, u32) {
-        self.queue.restart();
+        self.queue.restart(|_| {});
         self.awaited.clear();
         self.answers.clear();
         (self.queue.submission_address(), self.queue.completion_address(), self.queue.entries())

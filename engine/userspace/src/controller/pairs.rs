@@ -4,7 +4,7 @@ use super::admin::{Admin, ADMIN_LIMIT};
 use super::Controller;
 use crate::error::ControllerError;
 use crate::function::Function;
-use crate::queue::QueuePair;
+use crate::queue::{Answer, QueuePair};
 use std::time::Duration;
 use testdrive_nvme::{
     abort, create_completion_queue, create_submission_queue, delete_completion_queue, delete_submission_queue,
@@ -61,19 +61,31 @@ impl<F: Function> Controller<F> {
         made.map(|_| ())
     }
 
-    /// Makes a pair known again after a reset; the tags of what was in flight. Its rings are as new.
+    /// Makes a pair known again after a reset. What was answered before goes to `take`; returned are the tags of what was not. Its rings
+    /// are as new.
     ///
     /// # Errors
     /// When the controller is lost, or refuses.
-    pub(crate) fn reconnect(&self, pair: &mut QueuePair) -> Result<(Vec<u32>, u64), ControllerError> {
+    pub(crate) fn reconnect(
+        &self,
+        pair: &mut QueuePair,
+        take: impl FnMut(Answer),
+    ) -> Result<(Vec<u32>, u64), ControllerError> {
         let mut admin = self.lock();
         if self.has_failed() {
             return Err(ControllerError::Lost);
         }
-        let lost = pair.restart();
+        let lost = pair.restart(take);
         // A queue that was there and is refused now: the controller is not what it was before its reset.
         self.announce(&mut admin, pair).inspect_err(|_| self.give_up())?;
         Ok((lost, self.generation()))
+    }
+
+    /// Empties the rings of a pair whose controller was given up. What was answered before goes to `take`; all else will never be.
+    pub(crate) fn abandon(&self, pair: &mut QueuePair, take: impl FnMut(Answer)) {
+        // Whoever gives the controller up holds this until it writes no more.
+        let _stopped = self.lock();
+        pair.restart(take);
     }
 
     /// Deletes the queues of a pair, so that its memory may go. Where the controller does not, it is stopped.

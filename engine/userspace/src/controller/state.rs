@@ -97,8 +97,17 @@ impl<F: Function> Controller<F> {
         back.inspect_err(|_| self.give_up())
     }
 
-    /// The controller is lost: whatever it does, it must not reach memory any more.
-    pub(crate) fn give_up(&self) {
+    /// The controller cannot be trusted: it is given up.
+    pub(crate) fn distrust(&self) {
+        let _held = self.lock();
+        if !self.has_failed() {
+            self.give_up();
+        }
+    }
+
+    /// The controller is lost: whatever it does, it must not reach memory any more. Callers hold the lock of the admin queue, so that whoever
+    /// takes it afterwards finds a controller that writes no more.
+    pub(super) fn give_up(&self) {
         self.failed.store(true, Ordering::Release);
         // The way that the specification has for it first.
         let _ = self.disable();

@@ -34,6 +34,7 @@ impl State {
             self.complete(id, cid ^ 0x7000, 0, 0);
         }
         self.complete(id, cid, status, 0);
+        self.answered += 1;
     }
 
     /// Does one I/O command; its status.

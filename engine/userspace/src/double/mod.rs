@@ -135,6 +135,8 @@ struct State {
     pending: Vec<(u16, Entry)>,
     storage: Vec<u8>,
     log: Vec<Entry>,
+    /// How many commands of I/O queues it has answered.
+    answered: usize,
     /// What it can be formatted to.
     formats: Vec<(u32, u16)>,
     format_index: u8,
@@ -186,6 +188,7 @@ impl Double {
             pending: Vec::new(),
             storage,
             log: Vec::new(),
+            answered: 0,
             formats,
             format_index: 0,
             formatting: None,
@@ -235,6 +238,11 @@ impl Double {
     /// The commands of I/O queues that it fetched, in order.
     pub fn io_commands(&self) -> Vec<[u8; 64]> {
         self.lock().log.clone()
+    }
+
+    /// How many commands of I/O queues it has answered.
+    pub fn io_answers(&self) -> usize {
+        self.lock().answered
     }
 
     /// The bytes of the medium.
