@@ -79,6 +79,9 @@ fn what_was_answered_before_the_controller_was_lost_completes_once_and_as_it_was
     submit(&mut other, 0, &[command(Opcode::Read, 0, 4096)]);
     completions.clear();
     (0..3).for_each(|_| other.poll(Wait::No, &mut completions).unwrap());
+    // Who waits for what is due in an hour learns that there is no drive any more.
+    let later_ns = other.now_ns() + 3_600_000_000_000;
+    assert_eq!(other.poll(Wait::Until(later_ns), &mut completions).unwrap_err().raw_os_error(), Some(19));
     assert_eq!((statuses(&completions), double.io_commands().len()), (vec![(0, 19)], fetched));
 }
 

@@ -25,6 +25,8 @@ pub struct ControllerIdentity {
     pub version: (u16, u8, u8),
     /// Whether the subsystem may have more controllers than this (CMIC bit 1).
     pub may_have_other_controllers: bool,
+    /// How long a shutdown may take, in microseconds (RTD3E); 0 where it does not say.
+    pub shutdown_us: u32,
     /// Whether there is Format NVM (OACS bit 1).
     pub can_format: bool,
     /// How many commands may be aborted at a time.
@@ -88,6 +90,7 @@ impl ControllerIdentity {
             controller_id: le16(bytes, 78),
             version: ((version >> 16) as u16, (version >> 8) as u8, version as u8),
             can_format: bit(256, 1),
+            shutdown_us: le32(bytes, 88),
             // These three are 0's based.
             abort_limit: u16::from(bytes[258]) + 1,
             error_log_entries: u16::from(bytes[262]) + 1,
@@ -149,6 +152,7 @@ mod tests {
         bytes[76..80].copy_from_slice(&[0x02, 5, 0x34, 0x12]);
         // 1.4.0
         bytes[80..84].copy_from_slice(&[0, 4, 1, 0]);
+        bytes[88..92].copy_from_slice(&[0x80, 0x96, 0x98, 0]);
         bytes[256..258].copy_from_slice(&[0x17, 0]);
         bytes[258] = 7;
         bytes[262..264].copy_from_slice(&[63, 4]);
@@ -172,6 +176,7 @@ mod tests {
             mdts: 5,
             controller_id: 0x1234,
             version: (1, 4, 0),
+            shutdown_us: 10_000_000,
             may_have_other_controllers: true,
             can_format: true,
             abort_limit: 8,

@@ -24,6 +24,9 @@ pub enum ControllerError {
     /// Its registers read as all ones.
     #[error("the controller is gone: its registers do not answer")]
     Gone,
+    /// The host asked for it.
+    #[error("the host wants the drive back, as when it is taken out of its slot")]
+    WantedBack,
     /// It was given up before.
     #[error("the controller did not come back from a reset: switch the drive off and on")]
     Lost,

@@ -11,7 +11,9 @@ pub enum EventKind {
     ControllerReset,
     /// The controller said that it failed (CSTS.CFS).
     ControllerFatalStatus,
-    /// The controller is no longer there.
+    /// The bus to the controller had an error that it could not mend.
+    BusError,
+    /// The controller is no longer there, or no longer ours.
     ControllerGone,
 }
 
@@ -23,6 +25,7 @@ impl EventKind {
             EventKind::Abort => "command_abort",
             EventKind::ControllerReset => "controller_reset",
             EventKind::ControllerFatalStatus => "controller_fatal_status",
+            EventKind::BusError => "bus_error",
             EventKind::ControllerGone => "controller_gone",
         }
     }

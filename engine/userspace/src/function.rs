@@ -10,7 +10,7 @@ pub trait Function: Send + Sync + 'static {
     /// Reads a register of BAR 0.
     fn read32(&self, offset: usize) -> u32;
 
-    /// Writes a register of BAR 0. Everything that was written to memory before is visible to the controller then.
+    /// Writes a register of BAR 0. Where that has the controller look at memory, callers put [`crate::memory::before_doorbell`] before it.
     fn write32(&self, offset: usize, value: u32);
 
     /// The size of what can be reached of BAR 0.
@@ -27,6 +27,16 @@ pub trait Function: Send + Sync + 'static {
 
     /// How many vectors there are; 0 without interrupts.
     fn interrupts(&self) -> u16;
+
+    /// Whether somebody wants the function back, as whoever takes the drive out of its slot: the host waits until we let go of it.
+    fn is_wanted_back(&self) -> bool {
+        false
+    }
+
+    /// Whether the bus had an error since the last time that this was asked, so that commands or answers may be lost.
+    fn take_bus_error(&self) -> bool {
+        false
+    }
 
     /// Keeps the controller from reaching memory, whatever state it is in.
     fn cut_off(&self);

@@ -144,18 +144,23 @@ impl<F: Function> Queue<F> {
         true
     }
 
-    /// Looks whether the controller is there and well. One that says that it failed is reset; what it had answered before goes to `take`
+    /// Looks whether the controller is there and well. One that says that it failed, or to which the bus had an error, is reset; what it had answered before goes to `take`
     /// then, and the tags of what it had not are returned, one for each command.
     ///
     /// # Errors
-    /// When it is gone, or does not come back.
+    /// When it is gone, does not come back, or is wanted back by the host: it is shut down then.
     pub fn check(
         &mut self,
         now_ns: NowNs<'_>,
         take: impl FnMut(Answer),
     ) -> Result<Vec<u32>, ControllerError> {
         let kind = match health(self.controller.function()) {
+            Health::Good if self.controller.function().take_bus_error() => EventKind::BusError,
             Health::Good => return Ok(Vec::new()),
+            Health::WantedBack => {
+                self.controller.let_go(self.in_flight() as u64, now_ns());
+                return Err(ControllerError::WantedBack);
+            }
             Health::Fatal => EventKind::ControllerFatalStatus,
             Health::Gone => EventKind::ControllerGone,
         };

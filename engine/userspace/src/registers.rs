@@ -17,6 +17,8 @@ pub const AQA: usize = 0x24;
 pub const ASQ: usize = 0x28;
 /// Admin completion queue base address.
 pub const ACQ: usize = 0x30;
+/// Controller ready timeouts.
+pub const CRTO: usize = 0x68;
 /// The first doorbell.
 pub const DOORBELLS: usize = 0x1000;
 
@@ -56,6 +58,8 @@ pub struct Capabilities {
     pub page_shift_max: u32,
     /// Whether it has the NVM command set (CSS).
     pub nvm_command_set: bool,
+    /// Whether CRTO says how long it may take to become ready (CRMS bit 0), which TO may be too small for.
+    ready_timeouts: bool,
 }
 
 impl Capabilities {
@@ -71,12 +75,35 @@ impl Capabilities {
             page_shift_min: 12 + field(48, 4),
             page_shift_max: 12 + field(52, 4),
             nvm_command_set: field(37, 8) & 1 == 1,
+            ready_timeouts: field(59, 1) == 1,
         }
+    }
+
+    /// What a controller says; `None` of one that is not there.
+    pub fn of(function: &impl Function) -> Option<Capabilities> {
+        let cap = function.read64(CAP);
+        let decoded = (cap != u64::MAX).then(|| Capabilities::decode(cap))?;
+        Some(match decoded.ready_timeouts {
+            true => decoded.with_ready_timeouts(function.read32(CRTO)),
+            false => decoded,
+        })
+    }
+
+    /// With what CRTO says of controllers that are ready with their media, as we start them. Some say less there than in TO: the longer
+    /// of the two is waited for.
+    fn with_ready_timeouts(self, crto: u32) -> Capabilities {
+        let with_media = Duration::from_millis(u64::from(crto & 0xffff) * 500);
+        Capabilities { timeout: self.timeout.max(with_media), ..self }
     }
 
     /// Where the doorbell of a submission queue is; that of its completion queue is one stride further.
     pub fn doorbell(&self, queue: u16) -> usize {
         DOORBELLS + 2 * usize::from(queue) * self.doorbell_stride
+    }
+
+    /// How many bytes of registers the doorbells of so many I/O queue pairs take, beside the admin queue's.
+    pub fn registers_of(&self, pairs: u16) -> usize {
+        DOORBELLS + 2 * (usize::from(pairs) + 1) * self.doorbell_stride
     }
 
     /// How many I/O queue pairs have their doorbells in so many bytes of registers.
@@ -95,12 +122,15 @@ pub enum Health {
     Fatal,
     /// Nothing answers.
     Gone,
+    /// There, and somebody wants it back.
+    WantedBack,
 }
 
-/// Looks at CSTS.
+/// Looks at CSTS, and at what the host says.
 pub fn health(function: &impl Function) -> Health {
     match function.read32(CSTS) {
         ALL_ONES => Health::Gone,
+        _ if function.is_wanted_back() => Health::WantedBack,
         status if status & CSTS_FATAL != 0 => Health::Fatal,
         _ => Health::Good,
     }
@@ -121,7 +151,18 @@ mod tests {
         assert_eq!((decoded.doorbell(0), decoded.doorbell(3)), (0x1000, 0x1030));
         // The admin queue's doorbells come first.
         assert_eq!((decoded.pairs_within(0x2000), decoded.pairs_within(0x1000)), (255, 0));
+        assert_eq!((decoded.registers_of(255), decoded.pairs_within(decoded.registers_of(7))), (0x2000, 7));
         assert!(!Capabilities::decode(0).nvm_command_set);
         assert_eq!(Capabilities::decode(0).timeout, Duration::from_millis(500));
+    }
+
+    #[test]
+    fn the_longer_of_the_times_to_become_ready_counts() {
+        let decoded = Capabilities::decode(0xff << 24 | 1 << 59);
+        assert!(decoded.ready_timeouts && decoded.timeout == Duration::from_millis(127_500));
+        // CRIMT, in the upper half, is of controllers that are ready before their media.
+        assert_eq!(decoded.with_ready_timeouts(0xffff_0000 | 400).timeout, Duration::from_secs(200));
+        assert_eq!(decoded.with_ready_timeouts(0).timeout, decoded.timeout);
+        assert!(!Capabilities::decode(0xff << 24 | 1 << 60).ready_timeouts);
     }
 }

@@ -192,7 +192,7 @@ impl<F: Function> UserspaceDrive<F> {
             queue.reconnect(take).map(|lost| (lost, libc::ECANCELED))
         } else {
             let now_ns = self.clock.now_ns();
-            if queue.in_flight() == 0 || now_ns - self.checked_ns < CHECK_NS {
+            if now_ns - self.checked_ns < CHECK_NS {
                 return;
             }
             self.checked_ns = now_ns;
@@ -313,6 +313,10 @@ impl<F: Function> Drive for UserspaceDrive<F> {
                 return Ok(());
             }
             if self.slots.busy() == 0 {
+                if self.is_gone() {
+                    // No I/O is there to fail, and none may come for hours.
+                    return Err(io::Error::from_raw_os_error(libc::ENODEV));
+                }
                 self.clock.wait_until_ns(deadline_ns);
                 return Ok(());
             }

@@ -145,6 +145,7 @@ impl<F: Function> Controller<F> {
             _ if !admin.awaited.contains_key(&ticket) => ControllerError::Interrupted(what),
             Health::Fatal => ControllerError::Fatal("when it was asked something"),
             Health::Gone => ControllerError::Gone,
+            Health::WantedBack => ControllerError::WantedBack,
             Health::Good if began.elapsed() > limit => ControllerError::Silent { what, limit },
             Health::Good => return Ok(None),
         };

@@ -9,7 +9,7 @@ use crate::error::ControllerError;
 use crate::event::Event;
 use crate::function::Function;
 use crate::limits::Limits;
-use crate::registers::{Capabilities, CAP};
+use crate::registers::Capabilities;
 use admin::{Admin, ADMIN_LIMIT};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -50,11 +50,7 @@ impl<F: Function> Controller<F> {
     /// When it does not start or answer, lacks something that this driver needs, or the namespace is not there or has metadata. It is
     /// stopped then.
     pub fn start(function: F, namespace: Option<u32>) -> Result<Controller<F>, ControllerError> {
-        let cap = function.read64(CAP);
-        if cap == u64::MAX {
-            return Err(ControllerError::Gone);
-        }
-        let capabilities = Capabilities::decode(cap);
+        let capabilities = Capabilities::of(&function).ok_or(ControllerError::Gone)?;
         state::check(&capabilities, function.registers_bytes())?;
         let admin = Admin::new(&function, &capabilities)?;
         let mut controller = Controller {

@@ -5,7 +5,7 @@ use super::Controller;
 use crate::error::ControllerError;
 use crate::event::{Event, EventKind};
 use crate::function::Function;
-use crate::memory::PAGE_BYTES;
+use crate::memory::{before_doorbell, PAGE_BYTES};
 use crate::registers::{
     health, Capabilities, Health, ACQ, ALL_ONES, AQA, ASQ, CC, CC_ENABLE, CC_ENTRY_SIZES, CC_SHUTDOWN_MASK,
     CC_SHUTDOWN_NORMAL, CSTS, CSTS_READY, CSTS_SHUTDOWN_COMPLETE, CSTS_SHUTDOWN_MASK,
@@ -14,23 +14,38 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long a normal shutdown may take.
+/// How long a normal shutdown may take, where the drive does not say that it takes longer.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(15);
+/// However long a drive says that it takes, it is not waited for beyond this.
+const SHUTDOWN_LIMIT_MAX: Duration = Duration::from_secs(120);
 /// Pauses while a register is waited for.
 const PAUSE: Duration = Duration::from_micros(200);
 
 impl<F: Function> Controller<F> {
     /// Stops the controller and starts it again with an empty admin queue; I/O queues are gone then.
     pub(super) fn enable(&self, admin: &mut Admin) -> Result<(), ControllerError> {
+        self.wait_until_stoppable();
         self.disable()?;
         let (submission, completion, entries) = admin.restart();
         self.function.write32(AQA, (entries - 1) << 16 | (entries - 1));
         self.function.write64(ASQ, submission);
         self.function.write64(ACQ, completion);
         let page = (PAGE_BYTES.trailing_zeros() - 12) << 7;
+        // The rings that it is told of are empty.
+        before_doorbell();
         self.function.write32(CC, CC_ENTRY_SIZES | page | CC_ENABLE);
         let ready = |status: u32| status & CSTS_READY != 0;
         self.wait_for(ready, "become ready", self.capabilities.timeout, Some("while it started"))
+    }
+
+    /// What becomes of a controller that is stopped while it starts, as somebody else may have left it, is undefined (Base 3.1.3.5). One
+    /// that does not start at all is stopped all the same.
+    fn wait_until_stoppable(&self) {
+        let configuration = self.function.read32(CC);
+        if configuration != ALL_ONES && configuration & CC_ENABLE != 0 {
+            let ready = |status: u32| status & CSTS_READY != 0;
+            let _ = self.wait_for(ready, "become ready", self.capabilities.timeout, Some("while it started"));
+        }
     }
 
     /// Stops the controller: from then on it reaches no memory.
@@ -114,7 +129,25 @@ impl<F: Function> Controller<F> {
         self.function.cut_off();
     }
 
-    /// Tells the controller that power may go, and waits until it is ready for that.
+    /// The host wants the controller back: it is shut down in order, and is lost to us.
+    pub(crate) fn let_go(&self, commands: u64, at_ns: i64) {
+        let _held = self.lock();
+        if self.failed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.note(Event { kind: EventKind::ControllerGone, start_ns: at_ns, end_ns: at_ns, commands });
+        self.end();
+    }
+
+    /// Shuts the controller down, or stops it at least, and keeps it from memory.
+    fn end(&self) {
+        if let Err(error) = self.shut_down() {
+            eprintln!("testdrive: the drive was not shut down in order: {error}");
+        }
+        self.function.cut_off();
+    }
+
+    /// Tells the controller that power may go, and waits until it is ready for that. It is stopped in any case, unless it is gone.
     fn shut_down(&self) -> Result<(), ControllerError> {
         let configuration = self.function.read32(CC);
         if configuration == ALL_ONES {
@@ -123,7 +156,11 @@ impl<F: Function> Controller<F> {
         if configuration & CC_ENABLE != 0 {
             self.function.write32(CC, configuration & !CC_SHUTDOWN_MASK | CC_SHUTDOWN_NORMAL);
             let complete = |status: u32| status & CSTS_SHUTDOWN_MASK == CSTS_SHUTDOWN_COMPLETE;
-            self.wait_for(complete, "shut down", SHUTDOWN_LIMIT, Some("while it shut down"))?;
+            let limit = shutdown_limit(self.identity.shutdown_us);
+            let complete = self.wait_for(complete, "shut down", limit, Some("while it shut down"));
+            // Whatever came of that: it must not be found in the midst of its work by the reset that comes with the end of VFIO.
+            let stopped = self.disable();
+            return complete.and(stopped);
         }
         self.disable()
     }
@@ -131,13 +168,16 @@ impl<F: Function> Controller<F> {
 
 impl<F: Function> Drop for Controller<F> {
     fn drop(&mut self) {
-        if !self.has_failed() {
-            if let Err(error) = self.shut_down() {
-                eprintln!("testdrive: the drive was not shut down in order: {error}");
-            }
+        match self.has_failed() {
+            true => self.function.cut_off(),
+            false => self.end(),
         }
-        self.function.cut_off();
     }
+}
+
+/// How long a drive that says that a shutdown takes it so many microseconds (RTD3E; 0 where it does not) is waited for.
+fn shutdown_limit(shutdown_us: u32) -> Duration {
+    Duration::from_micros(shutdown_us.into()).clamp(SHUTDOWN_LIMIT, SHUTDOWN_LIMIT_MAX)
 }
 
 /// Looks whether the controller is one that this driver can drive, with so many bytes of its registers within reach.
@@ -162,4 +202,15 @@ pub(super) fn check(capabilities: &Capabilities, registers_bytes: usize) -> Resu
         )));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shutdown_may_take_what_the_drive_says_within_reason() {
+        let limits = [0, 8_000_000, 45_000_000, u32::MAX].map(shutdown_limit);
+        assert_eq!(limits.map(|limit| limit.as_secs()), [15, 15, 45, 120]);
+    }
 }

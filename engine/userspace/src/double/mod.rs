@@ -103,6 +103,12 @@ pub struct Faults {
     pub gone: bool,
     /// I/O commands to this block fail with "unrecovered read error".
     pub bad_block: Option<u64>,
+    /// The host wants it back.
+    pub wanted_back: bool,
+    /// The bus had an error; told once.
+    pub bus_error: bool,
+    /// It is asked for its status a few times before it is ready.
+    pub starts_slowly: bool,
     /// It completes a command that nobody sent.
     pub nonsense: bool,
     /// Formats and sanitizes do not end, and are as far as `done_percent`.
@@ -149,6 +155,9 @@ struct State {
     random: u64,
     cut_off: bool,
     resets: u32,
+    /// How many more looks at its status it takes until it is ready.
+    starting: u32,
+    shutdowns: u32,
 }
 
 /// A controller in memory. Copies are of the same one.
@@ -199,6 +208,8 @@ impl Double {
             random: 0x9e37_79b9_7f4a_7c15,
             cut_off: false,
             resets: 0,
+            starting: 0,
+            shutdowns: 0,
         };
         let state = Arc::new(Mutex::new(state));
         let running = Arc::new(AtomicBool::new(true));
@@ -269,6 +280,11 @@ impl Double {
         self.lock().resets
     }
 
+    /// How often it was shut down in order.
+    pub fn shutdowns(&self) -> u32 {
+        self.lock().shutdowns
+    }
+
     /// Whether it was stopped, and cut off from memory.
     pub fn is_put_away(&self) -> bool {
         let state = self.lock();
@@ -288,7 +304,7 @@ impl Double {
 
 impl Function for Double {
     fn read32(&self, offset: usize) -> u32 {
-        let state = self.lock();
+        let mut state = self.lock();
         let cap = state.cap();
         match offset {
             _ if state.faults.gone => u32::MAX,
@@ -296,7 +312,7 @@ impl Function for Double {
             4 => (cap >> 32) as u32,
             VS => 0x0002_0000,
             CC => state.cc,
-            CSTS => state.csts,
+            CSTS => state.status(),
             _ => 0,
         }
     }
@@ -334,6 +350,14 @@ impl Function for Double {
 
     fn interrupts(&self) -> u16 {
         0
+    }
+
+    fn is_wanted_back(&self) -> bool {
+        self.lock().faults.wanted_back
+    }
+
+    fn take_bus_error(&self) -> bool {
+        std::mem::take(&mut self.lock().faults.bus_error)
     }
 
     fn cut_off(&self) {

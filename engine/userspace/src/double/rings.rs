@@ -30,10 +30,20 @@ impl State {
         entries | 1 << 16 | 1 << 24 | u64::from(self.model.doorbell_stride) << 32 | 1 << 37 | 4 << 52
     }
 
+    /// The status, which is looked at while it starts.
+    pub(super) fn status(&mut self) -> u32 {
+        if self.starting > 0 {
+            self.starting -= 1;
+            self.csts |= if self.starting == 0 { CSTS_READY } else { 0 };
+        }
+        self.csts
+    }
+
     pub(super) fn configure(&mut self, value: u32) {
         let (was, is) = (self.cc & CC_ENABLE != 0, value & CC_ENABLE != 0);
         self.cc = value;
         if was && !is {
+            assert_eq!(self.starting, 0, "stopped while it starts, of which nobody knows what comes");
             // A reset: no queue outlives it, and what is pending is never done.
             self.submissions.clear();
             self.completions.clear();
@@ -52,10 +62,14 @@ impl State {
                 0,
                 Completion { base: self.acq, entries: completion, phase: true, ..Completion::default() },
             );
-            self.csts |= CSTS_READY;
+            match self.faults.starts_slowly {
+                true => self.starting = 3,
+                false => self.csts |= CSTS_READY,
+            }
         }
         if value & CC_SHUTDOWN_MASK != 0 {
             self.csts |= CSTS_SHUTDOWN_COMPLETE;
+            self.shutdowns += 1;
         }
     }
 

@@ -1,13 +1,14 @@
 //! A controller's registers, mapped.
 
-use super::{abi, because, region};
+use super::abi::{self, RegionInfo};
+use super::{because, host_page_bytes, region};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd as _;
 use std::ptr::NonNull;
 
-/// So much of BAR 0 is mapped at most: registers, and the doorbells of more queues than are used.
-const REGISTERS_MAX: u64 = 16 << 10;
+/// So much of BAR 0 is mapped at least: registers, and the doorbells of more queues than are used, where these lie side by side.
+const REGISTERS_BYTES: usize = 16 << 10;
 
 /// BAR 0, as far as it is needed.
 pub struct Registers {
@@ -22,18 +23,27 @@ unsafe impl Send for Registers {}
 unsafe impl Sync for Registers {}
 
 impl Registers {
-    /// Maps them.
+    /// Maps them, as far as `needed` says when it is asked with the first of them, and as far as they go.
     ///
     /// # Errors
     /// When the kernel does not let them be mapped.
-    pub fn map(device: &File) -> io::Result<Registers> {
+    pub fn map(device: &File, needed: impl FnOnce(&Registers) -> usize) -> io::Result<Registers> {
         let info = region(device, abi::REGION_BAR0)?;
         if info.flags & abi::REGION_MMAP == 0 || info.size < 0x2000 {
             let message =
                 format!("its registers cannot be mapped (flags {:#x}, {} bytes)", info.flags, info.size);
             return Err(io::Error::new(io::ErrorKind::Unsupported, message));
         }
-        let length = info.size.min(REGISTERS_MAX) as usize;
+        let length = |wanted: usize| wanted.min(usize::try_from(info.size).unwrap_or(usize::MAX));
+        let first = Registers::map_bytes(device, &info, length(REGISTERS_BYTES))?;
+        let wanted = length(needed(&first).next_multiple_of(host_page_bytes()));
+        if wanted <= first.length {
+            return Ok(first);
+        }
+        Registers::map_bytes(device, &info, wanted)
+    }
+
+    fn map_bytes(device: &File, info: &RegionInfo, length: usize) -> io::Result<Registers> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a mapping at an address of the kernel's choice touches no memory of this process.
         let start = unsafe {

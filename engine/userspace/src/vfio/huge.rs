@@ -8,7 +8,7 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 use std::os::unix::fs::FileExt as _;
 use std::ptr::NonNull;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 /// The size of a huge page: on x86 and 64-bit Arm what is there unless another was chosen at boot.
 pub const HUGE_BYTES: usize = 2 << 20;
@@ -18,7 +18,60 @@ const HUGE_2MIB: libc::c_uint = 21 << 26;
 /// A file of huge pages.
 pub struct HugePages {
     file: OwnedFd,
-    length: Mutex<u64>,
+    places: Arc<Mutex<Places>>,
+}
+
+/// Which parts of the file are mapped. Pages stay in the file when their mapping goes, since the guardian answers for every one that a
+/// controller may still reach: they are mapped again for the next queues.
+#[derive(Default)]
+struct Places {
+    length: u64,
+    /// Offset and length of what nobody maps, in order, without neighbours that touch.
+    free: Vec<(u64, u64)>,
+}
+
+impl Places {
+    /// A place for so many bytes: the smallest free one that is large enough, or one behind the end.
+    fn take(&mut self, length: u64) -> u64 {
+        let fits = self.free.iter().enumerate().filter(|(_, (_, free))| *free >= length);
+        let Some((index, (offset, free))) = fits.min_by_key(|(_, (_, free))| *free) else {
+            // What is free at the end is the beginning of what is taken.
+            let last = self.free.pop_if(|(offset, free)| *offset + *free == self.length);
+            let offset = last.map_or(self.length, |(offset, _)| offset);
+            self.length = offset + length;
+            return offset;
+        };
+        let (offset, free) = (*offset, *free);
+        match free - length {
+            0 => drop(self.free.remove(index)),
+            left => self.free[index] = (offset + length, left),
+        }
+        offset
+    }
+
+    /// Makes a place free.
+    fn give_back(&mut self, offset: u64, length: u64) {
+        let index = self.free.partition_point(|(free, _)| *free < offset);
+        self.free.insert(index, (offset, length));
+        self.free.dedup_by(|next, before| {
+            let touches = before.0 + before.1 == next.0;
+            before.1 += if touches { next.1 } else { 0 };
+            touches
+        });
+    }
+}
+
+/// A place in the file, until it is dropped.
+struct Place {
+    places: Arc<Mutex<Places>>,
+    offset: u64,
+    length: u64,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.places.lock().expect("no holder of this lock panics").give_back(self.offset, self.length);
+    }
 }
 
 /// A mapping of some of them.
@@ -29,6 +82,7 @@ pub struct Mapping {
     pub length: usize,
     /// The physical address of each page.
     pub physical: Vec<u64>,
+    _place: Place,
 }
 
 // SAFETY: a mapping has one owner, and no thread's.
@@ -49,7 +103,7 @@ impl HugePages {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: the descriptor was just made, and nobody else has it.
-        Ok(HugePages { file: unsafe { OwnedFd::from_raw_fd(fd) }, length: Mutex::new(0) })
+        Ok(HugePages { file: unsafe { OwnedFd::from_raw_fd(fd) }, places: Arc::default() })
     }
 
     /// The file.
@@ -57,20 +111,25 @@ impl HugePages {
         self.file.as_fd()
     }
 
-    /// Maps fresh pages, zeroed and in place.
+    /// Maps pages, zeroed and in place; those first whose mapping is gone.
     ///
     /// # Errors
     /// When there are not so many free ones, or where they are is not told, as to anybody but root.
     pub fn map(&self, length: usize) -> io::Result<Mapping> {
         let length = length.next_multiple_of(HUGE_BYTES);
-        let mut file_length = self.length.lock().expect("no holder of this lock panics");
-        let offset = *file_length;
         let fd = self.file.as_raw_fd();
-        // SAFETY: the call takes integers only.
-        if unsafe { libc::ftruncate(fd, (offset + length as u64) as libc::off_t) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        *file_length = offset + length as u64;
+        let place = {
+            let mut places = self.places.lock().expect("no holder of this lock panics");
+            let place = places.take(length as u64);
+            // Only ever made longer: what a controller may still reach stays in the file.
+            // SAFETY: the call takes integers only.
+            if unsafe { libc::ftruncate(fd, places.length as libc::off_t) } != 0 {
+                places.give_back(place, length as u64);
+                return Err(io::Error::last_os_error());
+            }
+            Place { places: Arc::clone(&self.places), offset: place, length: length as u64 }
+        };
+        let offset = place.offset;
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE | libc::MAP_LOCKED);
         // SAFETY: a mapping at an address of the kernel's choice touches no memory of this process.
@@ -87,7 +146,9 @@ impl HugePages {
             Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => start,
             _ => return Err(missing()),
         };
-        let mut mapping = Mapping { start, length, physical: Vec::new() };
+        let mut mapping = Mapping { start, length, physical: Vec::new(), _place: place };
+        // SAFETY: the range is the whole mapping, which was just made, and which nobody else knows of.
+        unsafe { std::ptr::write_bytes(start.as_ptr(), 0, length) };
         let pagemap = File::open("/proc/self/pagemap")?;
         for page in (0..length).step_by(HUGE_BYTES) {
             mapping.physical.push(physical_address(&pagemap, start.as_ptr() as usize + page)?);
@@ -122,6 +183,34 @@ fn decode(entry: u64) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn places_are_taken_again_by_the_next_queues() {
+        let mut places = Places::default();
+        let phase = |places: &mut Places| [3, 1, 8].map(|pages| (places.take(pages), pages));
+        let first = phase(&mut places);
+        assert_eq!((first, places.length), ([(0, 3), (3, 1), (4, 8)], 12));
+        for _ in 0..4 {
+            // In whatever order they end.
+            for index in [1, 0, 2] {
+                let (offset, length) = first[index];
+                places.give_back(offset, length);
+            }
+            assert_eq!(places.free, [(0, 12)]);
+            let mut taken = phase(&mut places);
+            taken.sort_unstable();
+            assert_eq!((taken, places.length), ([(0, 3), (3, 1), (4, 8)], 12));
+        }
+    }
+
+    #[test]
+    fn the_smallest_place_that_is_large_enough_is_taken_and_the_end_grows() {
+        let mut places = Places { length: 20, free: vec![(0, 6), (8, 2), (16, 4)] };
+        assert_eq!((places.take(2), places.take(3), places.take(5)), (8, 16, 0));
+        assert_eq!(places.free, [(5, 1), (19, 1)]);
+        // What is free at the end is part of it.
+        assert_eq!((places.take(3), places.length, places.free.as_slice()), (19, 22, &[(5, 1)][..]));
+    }
 
     #[test]
     fn a_frame_is_an_address_only_where_the_kernel_tells_it() {

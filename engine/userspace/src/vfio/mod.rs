@@ -3,6 +3,7 @@
 mod abi;
 mod bar;
 mod huge;
+mod interrupts;
 mod iova;
 mod pinned;
 
@@ -11,9 +12,11 @@ pub use huge::HugePages;
 use crate::function::Function;
 use crate::memory::{Addresses, DmaMemory, PAGE_BYTES};
 use crate::pci::PciFunction;
-use abi::{GroupStatus, IrqInfo, IrqSet, RegionInfo};
+use crate::registers::{Capabilities, CAP};
+use abi::{GroupStatus, RegionInfo};
 use bar::Registers;
 use huge::{Mapping, HUGE_BYTES};
+use interrupts::Notice;
 use iova::IovaSpace;
 use pinned::{Iommu, Pinned};
 use std::ffi::CString;
@@ -21,14 +24,15 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// The command register in a function's configuration, and its bits for memory and for being bus master.
 const COMMAND: u64 = 4;
 const COMMAND_MEMORY: u16 = 1 << 1;
 const COMMAND_BUS_MASTER: u16 = 1 << 2;
-/// More interrupts than queues that are used.
-const INTERRUPTS_MAX: u32 = 257;
+/// The doorbells of so many queue pairs are mapped.
+const PAIRS_MAX: u16 = 256;
 
 /// How a function is opened.
 pub struct VfioOptions {
@@ -42,6 +46,11 @@ pub struct VfioOptions {
 pub struct VfioFunction {
     registers: Registers,
     interrupts: Vec<OwnedFd>,
+    /// Told when somebody wants the function back.
+    request: Option<Notice>,
+    wanted_back: AtomicBool,
+    /// Told of an error of the bus that the bus could not mend.
+    bus_error: Option<Notice>,
     memory: MemorySource,
     device: File,
     config_offset: u64,
@@ -113,12 +122,23 @@ impl VfioFunction {
         // SAFETY: the kernel just made the descriptor for us.
         let device = File::from(unsafe { OwnedFd::from_raw_fd(device) });
         let config_offset = region(&device, abi::REGION_CONFIG)?.offset;
-        let registers = Registers::map(&device)?;
-        let mut opened =
-            VfioFunction { registers, interrupts: Vec::new(), memory, device, config_offset, _group: group };
-        if options.interrupts {
-            opened.interrupts = enable_interrupts(&opened.device)?;
-        }
+        let registers = Registers::map(&device, |first| {
+            let cap = u64::from(first.read32(CAP)) | u64::from(first.read32(CAP + 4)) << 32;
+            Capabilities::decode(cap).registers_of(PAIRS_MAX)
+        })?;
+        let interrupts = if options.interrupts { interrupts::of_queues(&device)? } else { Vec::new() };
+        let opened = VfioFunction {
+            registers,
+            interrupts,
+            // Without it the kernel waits for the end of the run, and so does whoever takes the drive out of its slot.
+            request: Notice::of(&device, abi::IRQ_REQUEST),
+            wanted_back: AtomicBool::new(false),
+            bus_error: Notice::of(&device, abi::IRQ_ERROR),
+            memory,
+            device,
+            config_offset,
+            _group: group,
+        };
         opened.change_command(COMMAND_MEMORY | COMMAND_BUS_MASTER, 0)?;
         Ok(opened)
     }
@@ -169,38 +189,21 @@ fn iommu_info(fd: RawFd) -> io::Result<Vec<u8>> {
     }
 }
 
+/// The size of the host's pages, in which it maps memory and lets it be reached.
+fn host_page_bytes() -> usize {
+    // SAFETY: the call takes an integer only.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(PAGE_BYTES)
+}
+
+/// So many bytes in whole pages, those of the host and those of the controller.
+fn whole_pages(length_bytes: usize, host_page_bytes: usize) -> usize {
+    length_bytes.next_multiple_of(host_page_bytes.max(PAGE_BYTES))
+}
+
 fn region(device: &File, index: u32) -> io::Result<RegionInfo> {
     let mut info = RegionInfo { argsz: size_of::<RegionInfo>() as u32, index, ..RegionInfo::default() };
     call_with(device.as_raw_fd(), abi::DEVICE_GET_REGION_INFO, &mut info)?;
     Ok(info)
-}
-
-/// Has every interrupt come as a count on a descriptor.
-fn enable_interrupts(device: &File) -> io::Result<Vec<OwnedFd>> {
-    let mut info = IrqInfo { argsz: size_of::<IrqInfo>() as u32, index: abi::IRQ_MSIX, ..IrqInfo::default() };
-    call_with(device.as_raw_fd(), abi::DEVICE_GET_IRQ_INFO, &mut info)?;
-    if info.count < 2 {
-        let message = "the controller has no MSI-X interrupts for its queues: leave interrupts=yes out";
-        return Err(io::Error::new(io::ErrorKind::Unsupported, message));
-    }
-    let mut descriptors = Vec::new();
-    for _ in 0..info.count.min(INTERRUPTS_MAX) {
-        // SAFETY: the call takes integers only.
-        let fd = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the descriptor was just made, and nobody else has it.
-        descriptors.push(unsafe { OwnedFd::from_raw_fd(fd) });
-    }
-    let head = size_of::<IrqSet>() / 4;
-    let count = descriptors.len() as u32;
-    let mut words =
-        vec![(size_of::<IrqSet>() as u32) + 4 * count, abi::IRQ_SET_EVENTFD_TRIGGER, abi::IRQ_MSIX, 0, count];
-    debug_assert_eq!(words.len(), head);
-    words.extend(descriptors.iter().map(|descriptor| descriptor.as_raw_fd() as u32));
-    call(device.as_raw_fd(), abi::DEVICE_SET_IRQS, words.as_mut_ptr() as libc::c_ulong)?;
-    Ok(descriptors)
 }
 
 impl Function for VfioFunction {
@@ -220,10 +223,10 @@ impl Function for VfioFunction {
 
     fn allocate(&self, length_bytes: usize) -> io::Result<DmaMemory> {
         match &self.memory {
-            MemorySource::Iommu(iommu) => Pinned::map(iommu, length_bytes.next_multiple_of(PAGE_BYTES)),
+            MemorySource::Iommu(iommu) => Pinned::map(iommu, whole_pages(length_bytes, host_page_bytes())),
             MemorySource::Physical { pages, .. } => {
                 let mapping = pages.map(length_bytes)?;
-                let Mapping { start, length, ref physical } = mapping;
+                let Mapping { start, length, ref physical, .. } = mapping;
                 let addresses = Addresses::Pieces { bytes: HUGE_BYTES, starts: physical.clone() };
                 // SAFETY: the mapping is readable and writable, and lasts as long as its owner.
                 Ok(unsafe { DmaMemory::new(start, length, addresses, Box::new(mapping)) })
@@ -239,6 +242,18 @@ impl Function for VfioFunction {
         self.interrupts.len() as u16
     }
 
+    fn is_wanted_back(&self) -> bool {
+        // Once told it stays so: every queue is to see it.
+        if self.request.as_ref().is_some_and(Notice::take) {
+            self.wanted_back.store(true, Ordering::Relaxed);
+        }
+        self.wanted_back.load(Ordering::Relaxed)
+    }
+
+    fn take_bus_error(&self) -> bool {
+        self.bus_error.as_ref().is_some_and(Notice::take)
+    }
+
     fn cut_off(&self) {
         if let Err(error) = self.change_command(0, COMMAND_BUS_MASTER) {
             eprintln!("testdrive: the controller could not be kept from memory: {error}");
@@ -250,11 +265,22 @@ impl Drop for VfioFunction {
     fn drop(&mut self) {
         self.cut_off();
         if !self.interrupts.is_empty() {
-            let argsz = size_of::<IrqSet>() as u32;
-            let mut none =
-                IrqSet { argsz, flags: abi::IRQ_SET_NONE_TRIGGER, index: abi::IRQ_MSIX, ..IrqSet::default() };
-            // The kernel does the same when the descriptor is closed.
-            let _ = call_with(self.device.as_raw_fd(), abi::DEVICE_SET_IRQS, &mut none);
+            interrupts::end(&self.device);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_for_a_drive_is_whole_pages_of_the_host() {
+        assert_eq!(
+            (whole_pages(1, 4096), whole_pages(4096, 4096), whole_pages(4097, 4096)),
+            (4096, 4096, 8192)
+        );
+        assert_eq!((whole_pages(4096, 65_536), whole_pages(65_537, 65_536)), (65_536, 131_072));
+        assert!(host_page_bytes().is_power_of_two());
     }
 }
