@@ -116,6 +116,19 @@ fn a_write_waits_for_the_flush_before_it() {
 }
 
 #[test]
+fn unit_access_is_forced_of_writes_alone() {
+    let (double, mut drive) = open(Model::default(), 4);
+    let forced = |opcode| Command { flags: Flags::FUA, ..command(opcode, 0, 4096) };
+    for opcode in [Opcode::Read, Opcode::WriteZeroes, Opcode::Write] {
+        submit(&mut drive, &[forced(opcode)]);
+        assert_eq!(wait_for(&mut drive, 1)[0].status, 0);
+    }
+    // Opcode, and dword 12 above the number of blocks.
+    let told: Vec<(u8, u8)> = double.io_commands().iter().map(|entry| (entry[0], entry[51])).collect();
+    assert_eq!(told, [(2, 0), (8, 0), (1, 0x40)]);
+}
+
+#[test]
 fn what_a_reset_takes_away_is_told_apart_from_what_was_waited_for() {
     let (double, mut drive) = open(Model::default(), 8);
     double.set_faults(Faults { silent: true, ..Faults::default() });

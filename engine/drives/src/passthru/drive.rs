@@ -5,7 +5,7 @@ mod send;
 use super::device::PassthruDevice;
 use super::lane::Lane;
 use super::parts::{Follows, Parts};
-use super::registered::{takes_parts, Registered};
+use super::registered::{reads, takes_parts, Registered};
 use crate::buffers::{Buffers, Region};
 use crate::clock::Clock;
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
@@ -50,7 +50,7 @@ impl PassthruDrive {
     pub fn new(mut device: PassthruDevice, options: &QueueOptions) -> io::Result<PassthruDrive> {
         let QueueOptions { clock, depth, .. } = *options;
         let (mut plain, flags) = Lane::new(depth, false)?;
-        let polled =
+        let mut polled =
             if device.block.polled { Lane::new(depth, true).ok().map(|(lane, _)| lane) } else { None };
         let mut buffers = Buffers::new(options)?;
         let mut trim_limits = device.limits.trim;
@@ -68,6 +68,16 @@ impl PassthruDrive {
         let block_bytes = device.block_size.bytes();
         if !takes_parts(&mut plain.ring, device.fd(), device.nsid, block_bytes, &registered)? {
             registered = Registered::none();
+        }
+        let place = buffers.for_read(block_bytes as usize) as u64;
+        let place = (place, registered.index_of(place, block_bytes));
+        if let Some(mut lane) = polled.take() {
+            // SAFETY: the buffers stay mapped until the rings are gone.
+            match unsafe { reads(&mut lane.ring, device.fd(), device.nsid, block_bytes, place) } {
+                Ok(true) => polled = Some(lane),
+                // SAFETY: it is dropped once, here, and nothing is in flight on it.
+                Ok(false) | Err(_) => unsafe { ManuallyDrop::drop(&mut lane.ring) },
+            }
         }
         let settings = &mut device.block.identity.settings;
         settings.insert("ring_flags".into(), flags.into());
@@ -92,12 +102,13 @@ impl PassthruDrive {
         })
     }
 
-    /// The outcome of a command: the kernel answers a negative errno where it did not send it, else the drive's status field.
+    /// The outcome of a command: the kernel answers a negative errno where the drive did not answer, else the drive's status field.
     fn status_of(result: i32) -> i32 {
-        if result < 0 {
-            -result
-        } else {
-            Status::from_field(result as u16).recorded()
+        match -result {
+            // It was sent, and the kernel gave it up: it timed out there, or went with a reset of the controller. No call was interrupted.
+            libc::EINTR => libc::ECANCELED,
+            errno if errno > 0 => errno,
+            _ => Status::from_field(result as u16).recorded(),
         }
     }
 
@@ -276,5 +287,16 @@ impl Drop for PassthruDrive {
             ManuallyDrop::drop(&mut self.trims);
             ManuallyDrop::drop(&mut self.buffers);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_the_kernel_gave_up_is_cancelled_and_not_interrupted() {
+        let statuses = [0, 0x281, -libc::EINTR, -libc::EINVAL].map(PassthruDrive::status_of);
+        assert_eq!(statuses, [0, 0x1_0281, libc::ECANCELED, libc::EINVAL]);
     }
 }

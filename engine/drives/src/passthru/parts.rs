@@ -8,7 +8,7 @@ use testdrive_nvme::{BlockRange, BlockSize, LbaRange};
 pub(crate) struct Parts {
     /// What it does.
     pub opcode: Opcode,
-    /// Whether its commands force unit access.
+    /// Whether its commands force unit access: those of writes alone, as on every path, since the block layer knows it of no others.
     pub fua: bool,
     /// Where in the buffers the next part's data are.
     pub address: u64,
@@ -45,7 +45,7 @@ impl Parts {
         };
         Some(Parts {
             opcode: command.opcode,
-            fua: command.flags.contains(Flags::FUA),
+            fua: command.opcode == Opcode::Write && command.flags.contains(Flags::FUA),
             preflush: command.opcode == Opcode::Write && command.flags.contains(Flags::PREFLUSH),
             flush,
             left,
@@ -160,6 +160,13 @@ mod tests {
         let mut io = parts(Opcode::Write, Flags::PREFLUSH, 8);
         assert!(io.take_flush());
         assert_eq!(io.done(5), Follows::Completion(5));
+    }
+
+    #[test]
+    fn unit_access_is_forced_of_writes_alone() {
+        for opcode in [Opcode::Read, Opcode::Write, Opcode::WriteZeroes, Opcode::Trim] {
+            assert_eq!(parts(opcode, Flags::FUA, 8).fua, opcode == Opcode::Write);
+        }
     }
 
     #[test]

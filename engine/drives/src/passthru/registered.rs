@@ -68,12 +68,28 @@ pub(super) fn takes_parts(
     registered: &Registered,
 ) -> io::Result<bool> {
     let Some((address, _, index)) = registered.pieces.first() else { return Ok(false) };
+    // SAFETY: the address is of registered memory, which the caller keeps mapped.
+    unsafe { reads(ring, fd, nsid, block_bytes, (*address, Some(*index))) }
+}
+
+/// Whether the kernel sends a read of the drive's first block by this ring: before Linux 6.1 it builds rings that poll, and then refuses each
+/// command on them.
+///
+/// # Safety
+/// There must be room for a block at the address until the ring is gone.
+pub(super) unsafe fn reads(
+    ring: &mut WideRing,
+    fd: RawFd,
+    nsid: u32,
+    block_bytes: u32,
+    (address, index): (u64, Option<u16>),
+) -> io::Result<bool> {
     let command = read(nsid, LbaRange { first: 0, blocks: 1 }, block_bytes, false);
     let entry = opcode::UringCmd80::new(types::Fd(fd), NVME_URING_CMD_IO)
-        .cmd(uring_command(&command, *address))
-        .buf_index(Some(*index))
+        .cmd(uring_command(&command, address))
+        .buf_index(index)
         .build();
-    // SAFETY: the command points into registered memory, which the caller keeps mapped.
+    // SAFETY: the command points to memory that the caller keeps.
     unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)?;
     ring.submit_and_wait(1)?;
     let result = ring.completion().next().map(|entry| entry.result());
