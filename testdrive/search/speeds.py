@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from testdrive.errors import UsageError
+from testdrive.headroom.host import host_lateness_ns
 from testdrive.headroom.intervals import called
 from testdrive.headroom.workload import Workload, read_workload
-from testdrive.metrics.validity import LATENESS_P99_MAX_NS
-from testdrive.qos.rules import parse_rules
+from testdrive.manifest import read_manifest
 from testdrive.report import units
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect
@@ -19,8 +19,6 @@ from testdrive.search.trials import Drive
 
 #: The speed at which a search begins: as recorded.
 START = 1.0
-#: What a replay keeps in flight at most: the engine's own default.
-IN_FLIGHT_MAX = 4_096
 
 
 class SpeedDrive(Drive):
@@ -62,17 +60,17 @@ class SpeedDrive(Drive):
         with other random numbers.
         """
         values = self.bound().values
-        if not self.workload.writes or values["prepare"] == "none":
+        by, again = values["prepare"], f"settled-{self.trials + 1:02}"
+        if by == "none" or not self.workload.writes:
             return self.state
         if self.state is None:
-            by = "sequential" if values["prepare"] == "sequential" else "random"
-            self._prepare(self.bound(prepare=by), f"settled-{self.trials + 1:02}.rec", None)
+            self._prepare(self.bound(prepare=by if by == "sequential" else "random"), f"{again}.rec", None)
             return None
-        state = self.folder / f"settled-{self.trials + 1:02}.state"
-        again = self.bound(prepare="random", seed=values["seed"] + self.trials)
-        if values["prepare"] == "sequential":
+        if by == "sequential":
+            # In order there are no random numbers that could be others.
             return self.state
-        self._prepare(again, f"settled-{self.trials + 1:02}.rec", state)
+        state = self.folder / f"{again}.state"
+        self._prepare(self.bound(prepare="random", seed=values["seed"] + self.trials), f"{again}.rec", state)
         return state
 
     def scale(self) -> tuple[Scale, float]:
@@ -98,7 +96,7 @@ class SpeedDrive(Drive):
         verdict = summary.get("headroom") or {}
         passes = verdict.get("verdict") == "pass"
         reasons = [] if passes else list(verdict.get("reasons") or ["nothing was judged"])
-        late_ns = None if passes else host_lateness_ns(summary)
+        late_ns = None if passes else host_lateness_ns(summary, read_manifest(self.folder / name))
         if late_ns is not None:
             reasons.insert(0, _of_host(late_ns))
         figures = {key: verdict.get(key) for key in ("rules", "intervals", "breaks_first")}
@@ -198,28 +196,6 @@ def failing_trial(found: Found) -> Trial | None:
         return min(failed, key=lambda trial: trial.value, default=None)
     above = failing_above(found)
     return next((trial for trial in failed if trial.value == above), None)
-
-
-def host_lateness_ns(summary: dict[str, Any]) -> int | None:
-    """The 99th percentile of lateness, of a failed trial of which it says nothing about the drive; else None.
-
-    That is where it is what ``generator_late`` warns of, the drive never had all I/Os in flight that a replay
-    keeps, so that nothing but the host held I/Os back, and every rule holds by service time.
-    """
-    codes = {warning.get("code") for warning in summary.get("warnings") or []}
-    fidelity = summary.get("fidelity") or {}
-    depth = (fidelity.get("replay_depth") or {}).get("max")
-    late_ns = fidelity.get("lateness_p99_ns")
-    if "generator_late" not in codes or late_ns is None or late_ns <= LATENESS_P99_MAX_NS:
-        return None
-    if depth is None or depth >= IN_FLIGHT_MAX:
-        return None
-    for rule in (summary.get("headroom") or {}).get("rules") or []:
-        worst = rule["worst_service"]
-        (asked,) = parse_rules(rule["rule"])
-        if worst is None or not asked.holds(worst):
-            return None
-    return int(late_ns)
 
 
 def _of_host(late_ns: int) -> str:

@@ -18,7 +18,7 @@ from testdrive.plans import load
 from testdrive.running import RunOptions, Target
 from testdrive.search.bisection import Found, Trial
 from testdrive.search.history import read_history
-from testdrive.search.speeds import SpeedDrive, host_lateness_ns
+from testdrive.search.speeds import SpeedDrive
 
 US = 1_000
 SECOND_NS = 1_000_000_000
@@ -85,19 +85,6 @@ def test_the_result_is_told_in_times_of_the_workload(tmp_path: Path) -> None:
     lost = Found(None, [a_trial(0.1, passes=False, host_late_ns=1_300_000)], "bisection")
     assert drive.told(lost).startswith("nothing is known of it; even 0.1 times this workload is too much for")
     assert not drive.facts(found)["host_limited"]
-
-
-def test_a_late_host_is_not_taken_for_the_drive() -> None:
-    rule = {"rule": "p99.9<1ms", "limit": 1e6, "worst_service": 2e5}
-    late = {"lateness_p99_ns": 2_000_000, "replay_depth": {"mean": 3.0, "max": 40}}
-    warnings = [{"code": "generator_late"}]
-    summary = {"headroom": {"rules": [rule]}, "fidelity": late, "warnings": warnings}
-    assert host_lateness_ns(summary) == 2_000_000
-    # The drive itself took too long; it had all that it may have; the host was in time.
-    assert host_lateness_ns({**summary, "headroom": {"rules": [{**rule, "worst_service": 1e6}]}}) is None
-    full = {**late, "replay_depth": {"mean": 4000.0, "max": 4096}}
-    assert host_lateness_ns({**summary, "fidelity": full}) is None
-    assert host_lateness_ns({**summary, "warnings": []}) is None
 
 
 @pytest.mark.parametrize(
