@@ -1,7 +1,8 @@
 """The verdict of an act run: shares of reads above 1, 8 and 64 ms in each slice, and in their average.
 
 Judged on device time, as act_storage does since version 6.0. A share of exactly 5 % is not below 5 %, and
-fails. A run that was cut short, that fell behind its schedule or in which an I/O failed cannot pass.
+fails. A run that was cut short, that fell behind its schedule, whose load was not delivered or in which an
+I/O failed cannot pass.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 
 from testdrive.act.counts import Counts, count
+from testdrive.act.delivery import LimitedBy, Missing, limited_by, missing
 from testdrive.act.load import READS
 from testdrive.manifest import Phase
 from testdrive.recording import Recording
@@ -68,7 +70,8 @@ class Verdict:
     """What a run came to.
 
     ``reasons`` are sentences, none for a pass. ``average`` has the mean of the slices' shares for each limit;
-    it is empty without a whole slice.
+    it is empty without a whole slice. ``missing`` is what was not delivered of the load, if anything, and
+    ``limited_by`` who held back a run that fell behind or whose load was not delivered.
     """
 
     verdict: Literal["pass", "fail"]
@@ -78,6 +81,8 @@ class Verdict:
     slice_ns: int
     average: list[float]
     cannot_keep_up: dict[str, Any] | None
+    missing: Missing | None = None
+    limited_by: LimitedBy | None = None
 
     def to_json_object(self) -> dict[str, Any]:
         """As ``summary.json`` has it, under ``act``."""
@@ -92,6 +97,8 @@ class Verdict:
             "slices_planned": self.slices_planned,
             "reads": sum(one.reads for one in self.slices),
             "cannot_keep_up": self.cannot_keep_up,
+            "not_delivered": self.missing.to_json_object() if self.missing else None,
+            "limited_by": self.limited_by,
         }
         for at, limit in enumerate(LIMITS):
             key = f"above_{limit.threshold_ms}ms_share"
@@ -147,7 +154,15 @@ def judge(recording: Recording) -> Verdict:
     slices, planned = slices_of(recording, phase, slice_ns) if phase else ([], 1)
     behind = ((phase.accounting or {}).get("cannot_keep_up") if phase else None) or None
     stress = bool(parameters.get("stress"))
-    reasons = _cut_short(manifest.status, manifest.status_reason, behind, len(slices), planned)
+    lacks = None
+    if phase is not None and manifest.status == "complete" and behind is None:
+        lacks = missing(recording, phase, [one.reads for one in slices], slice_ns)
+    limit = lacks.limited_by if lacks else None
+    if phase is not None and behind is not None:
+        limit = limited_by(recording, phase)
+    reasons = _cut_short(manifest.status, manifest.status_reason, behind, len(slices), planned, limit)
+    if lacks is not None:
+        reasons.append(lacks.reason)
     if manifest.counts.errors:
         reasons.append(f"{manifest.counts.errors:,} I/Os failed or were never answered")
     if not stress:
@@ -160,6 +175,8 @@ def judge(recording: Recording) -> Verdict:
         slice_ns=slice_ns,
         average=averages(slices),
         cannot_keep_up=behind,
+        missing=lacks,
+        limited_by=limit,
     )
 
 
@@ -178,13 +195,19 @@ def _slice_ns(recording: Recording) -> int:
 
 
 def _cut_short(
-    status: str, reason: str | None, behind: dict[str, Any] | None, slices: int, planned: int
+    status: str,
+    reason: str | None,
+    behind: dict[str, Any] | None,
+    slices: int,
+    planned: int,
+    limit: LimitedBy | None,
 ) -> list[str]:
     reasons = []
     if behind is not None:
         who = f" ({behind['stream']})" if behind.get("stream") else ""
+        which = "this host cannot keep up, which says nothing about the drive" if limit == "host" else ""
         reasons.append(
-            f"the drive cannot keep up{who}: {behind['lag_ns'] / 1e9:.1f} s behind after"
+            f"{which or 'the drive cannot keep up'}{who}: {behind['lag_ns'] / 1e9:.1f} s behind after"
             f" {behind['at_ns'] / 1e9:.1f} s"
         )
     elif status != "complete":

@@ -2,8 +2,10 @@
 
 ``act.verdict`` is ``pass`` if in every slice fewer than 5 % of the small reads took 1 ms or more, fewer than
 1 % 8 ms or more and fewer than 0.1 % 64 ms or more, by the time that the drive took; and no I/O failed, the
-schedule was kept to ``max-lag-sec``, and every slice is whole. Else ``fail``, and ``act.reasons`` says why in
-sentences. A stress run is held to the last three alone. Shares are the greatest of any slice (``_max``) and
+schedule was kept to ``max-lag-sec``, the load was delivered (all but a thousandth of what was due), and every
+slice is whole. Else ``fail``, and ``act.reasons`` says why in sentences; ``act.limited_by`` is ``drive`` or
+``host`` where a schedule was not kept, and ``act.not_delivered`` what is missing. A stress run is held to the
+last four alone. Shares are the greatest of any slice (``_max``) and
 the mean over slices (``_mean``); those with ``response_`` count from the scheduled time on. Counts above a
 threshold are exact, also of recordings that keep histograms. Source: Aerospike Certification Tool 6.x.
 
@@ -46,6 +48,8 @@ METRIC = Metric(
         "act.slices_planned",
         "act.reads",
         "act.cannot_keep_up",
+        "act.not_delivered",
+        "act.limited_by",
         *_SHARES,
         "act.code",
     ),

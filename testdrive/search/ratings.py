@@ -40,10 +40,14 @@ class RatingDrive(Drive):
             value=float(value),
             passes=passes,
             confirming=confirming,
-            cannot_keep_up=bool(act.get("cannot_keep_up")),
+            cannot_keep_up=bool(act.get("cannot_keep_up") or act.get("not_delivered")),
             reasons=[] if passes else list(act.get("reasons") or ["nothing was judged"]),
             recording=name,
-            figures={key: each for key, each in act.items() if key.startswith(("above_", "response_"))},
+            figures={
+                key: each
+                for key, each in act.items()
+                if key.startswith(("above_", "response_", "limited_by"))
+            },
         )
 
     def scale(self) -> tuple[Scale, float]:

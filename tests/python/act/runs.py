@@ -38,11 +38,15 @@ def act_run(
     ended_s: float | None = None,
     planned_s: float | None = None,
     accounting: Mapping[str, Any] | None = None,
+    reads: Mapping[str, Any] | None = None,
     lateness_ms: float = 0.0,
     status: Sequence[int] | int = 0,
     **manifest: Any,
 ) -> Path:
-    """A run whose reads took these times (ms), a list for each second; one large write beside them each."""
+    """A run whose reads took these times (ms), a list for each second; one large write beside them each.
+
+    ``reads`` are the arrivals that the job asked for, of small reads.
+    """
     start_ns = 5 * SECOND_NS
     submit, latency, stream, opcode = [], [], [], []
     for second, took_ms in enumerate(slices_ms):
@@ -55,11 +59,14 @@ def act_run(
     planned_ns = round((len(slices_ms) if planned_s is None else planned_s) * SECOND_NS)
     ended_ns = planned_ns if ended_s is None else round(ended_s * SECOND_NS)
     streams = ["reads", "large-block-reads", "large-block-writes"]
+    asked: list[dict[str, Any]] = [{"name": name} for name in streams]
+    if reads is not None:
+        asked[0] |= {"arrivals": dict(reads), "threads": 1}
     load = phase(
         kind="synthetic",
         start_ns=start_ns,
         end_ns=start_ns + ended_ns,
-        settings={"duration_ns": planned_ns, "streams": [{"name": name} for name in streams]},
+        settings={"duration_ns": planned_ns, "streams": asked},
         accounting={"streams": streams, **(accounting or {})},
     )
     columns = {

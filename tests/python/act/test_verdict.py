@@ -118,6 +118,40 @@ def test_a_stress_run_has_only_to_keep_up(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("stress", [False, True])
+def test_a_load_that_was_not_delivered_cannot_pass_and_who_held_it_back_is_said(
+    tmp_path: Path, stress: bool
+) -> None:
+    parameters = {"stress": stress}
+    found = judged(
+        tmp_path / "model.rec", [FAST], parameters=parameters, accounting={"arrivals_not_issued": 500}
+    )
+    assert (found.verdict, found.limited_by) == ("fail", "drive")
+    assert found.reasons[0].startswith("the load was not delivered: 500 I/Os that were due did not go")
+    real = tmp_path / "real.rec"
+    act_run(real, [FAST], parameters=parameters, accounting={"arrivals_not_issued": 500})
+    manifest = real / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"modelled": true', '"modelled": false'))
+    with Recording.open(real) as recording:
+        idle = judge(recording)
+    assert (idle.verdict, idle.limited_by) == ("fail", "host")
+    assert "this host held it back" in idle.reasons[0]
+    # Half a per mille may be missing.
+    assert judged(tmp_path / "c.rec", [FAST] * 2, accounting={"arrivals_not_issued": 1}).verdict == "pass"
+
+
+def test_a_slice_with_fewer_reads_than_were_asked_for_cannot_pass(tmp_path: Path) -> None:
+    asked = {"process": "constant", "rate_iops": 4_000.0}
+    found = judged(tmp_path / "a.rec", [FAST * 4, FAST * 2, FAST * 4], reads=asked)
+    assert found.missing is not None
+    assert (found.verdict, found.missing.slice) == ("fail", 2)
+    assert "2,000 of 4,000 reads/s in slice 2" in found.reasons[0]
+    # As many as may be outstanding at the end of a slice complete in the next.
+    assert judged(tmp_path / "b.rec", [[0.5] * 3_000, FAST * 4], reads=asked).verdict == "pass"
+    bursts = {"process": "act", "rate_iops": 4_000.5}
+    assert judged(tmp_path / "c.rec", [FAST * 4, FAST * 4], reads=bursts).verdict == "pass"
+
+
 def test_what_completes_after_the_end_counts_in_the_last_slice(tmp_path: Path) -> None:
     found = judged(tmp_path / "a.rec", [FAST, [*FAST[1:], 5_000.0]])
     assert (found.slices[1].reads, found.slices[1].above[2]) == (1000, 1)

@@ -1,0 +1,151 @@
+"""Whether a run's load was delivered: I/Os that were due and did not go, and who held them back.
+
+Latencies of a load that did not go say nothing about the load that was asked for. I/Os wait for one of two
+reasons: as many were outstanding as may be, so that the drive held them back, or the host had no time for
+them. Which it was follows from the outstanding I/Os (Little's law: in a second, the sum of the times that the
+drive took). Buckets of powers of two give that sum to a factor of 2, from above, so that the host is blamed
+only where fewer than half of those that may be outstanding were, in every second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from testdrive.act.counts import BUCKETS, US_NS, count
+from testdrive.act.load import IN_FLIGHT_MAX, READS, SECOND_NS, TOMB_RAIDER
+from testdrive.manifest import Phase
+from testdrive.recording import Recording
+
+#: What may be missing of a load, or of a slice's small reads.
+MISSING_MAX_SHARE = 0.001
+#: What is due in so short a time before the end may be missing at any rate: no host is more exact.
+END_NS = 10_000_000
+#: Standard deviations by which a Poisson count may lie below its mean.
+_DEVIATIONS = 5
+#: Of the outstanding I/Os that are allowed; below it they held nothing back.
+_FULL_SHARE = 0.5
+
+LimitedBy = Literal["drive", "host"]
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What was not delivered.
+
+    ``slice`` counts from 1 and is that with the fewest reads for its time. ``planned_reads_per_s`` is None
+    where the recording does not say what was asked for.
+    """
+
+    arrivals_not_issued: int
+    slice: int
+    reads_per_s: float
+    planned_reads_per_s: float | None
+    limited_by: LimitedBy
+
+    @property
+    def reason(self) -> str:
+        """A sentence of what is missing and who held it back."""
+        if self.planned_reads_per_s is None:
+            what = f"{self.arrivals_not_issued:,} I/Os that were due did not go"
+        else:
+            what = (
+                f"{self.reads_per_s:,.0f} of {self.planned_reads_per_s:,.0f} reads/s in slice {self.slice},"
+                f" and at the end {self.arrivals_not_issued:,} I/Os that were due had not gone"
+            )
+        return f"the load was not delivered: {what}; {WHO[self.limited_by]}"
+
+    def to_json_object(self) -> dict[str, Any]:
+        """As ``summary.json`` has it, in ``act.not_delivered``."""
+        return asdict(self)
+
+
+WHO: dict[str, str] = {
+    "drive": "the drive held it back, with as many I/Os outstanding as may be",
+    "host": "this host held it back, which says nothing about the drive (see testdrive doctor)",
+}
+
+
+def missing(recording: Recording, phase: Phase, reads: Sequence[int], slice_ns: int) -> Missing | None:
+    """What is missing of a load that went on to its end; None where all but a thousandth of it went.
+
+    Parameters
+    ----------
+    recording : Recording
+        With rows or histograms.
+    phase : Phase
+        That of the load.
+    reads : sequence of int
+        The small reads of each whole slice.
+    slice_ns : int
+        How long a slice is.
+    """
+    settings = phase.settings or {}
+    not_issued = int((phase.accounting or {}).get("arrivals_not_issued") or 0)
+    rate = planned_reads_per_s(settings)
+    slice_s = slice_ns / SECOND_NS
+    scarce = min(range(len(reads)), key=lambda at: reads[at], default=None)
+    short = rate is not None and scarce is not None and reads[scarce] < _least(settings, rate * slice_s)
+    if not short and not_issued <= _may_be_missing(recording, phase, not_issued, slice_ns):
+        return None
+    return Missing(
+        not_issued,
+        (scarce or 0) + 1,
+        reads[scarce] / slice_s if scarce is not None else 0.0,
+        rate,
+        limited_by(recording, phase),
+    )
+
+
+def planned_reads_per_s(settings: dict[str, Any]) -> float | None:
+    """The small reads that a load asks for; None where it has none, or does not say."""
+    stream = _reads(settings)
+    arrivals = (stream or {}).get("arrivals") or {}
+    rate = arrivals.get("rate_iops")
+    if stream is None or rate is None:
+        return None
+    threads = int(stream.get("threads") or 1)
+    # Each of act_storage's threads has a whole number.
+    return float(rate // threads * threads) if arrivals.get("process") == "act" else float(rate)
+
+
+def _reads(settings: dict[str, Any]) -> dict[str, Any] | None:
+    return next((each for each in settings.get("streams") or [] if each.get("name") == READS), None)
+
+
+def _in_flight_max(settings: dict[str, Any]) -> int:
+    return int(settings.get("max_in_flight") or IN_FLIGHT_MAX)
+
+
+def _least(settings: dict[str, Any], planned: float) -> float:
+    """The fewest reads that complete in a slice whose reads all went: the outstanding ones come later."""
+    arrivals = (_reads(settings) or {}).get("arrivals") or {}
+    varies = _DEVIATIONS * float(np.sqrt(planned)) if arrivals.get("process") == "poisson" else 0.0
+    return planned * (1 - MISSING_MAX_SHARE) - varies - _in_flight_max(settings)
+
+
+def _may_be_missing(recording: Recording, phase: Phase, not_issued: int, slice_ns: int) -> float:
+    """How many of the load's arrivals, which went or did not, may be missing."""
+    if not not_issued:
+        return 0.0
+    counted = count(recording, phase, slice_ns, 1)
+    due = not_issued + sum(
+        int(each.ios[0] + each.failed[0]) for name, each in counted.items() if name != TOMB_RAIDER
+    )
+    planned_ns = int((phase.settings or {}).get("duration_ns") or 0)
+    return due * max(MISSING_MAX_SHARE, END_NS / planned_ns if planned_ns else 0.0)
+
+
+def limited_by(recording: Recording, phase: Phase) -> LimitedBy:
+    """Who held back what did not go in time; a model has no host that could."""
+    drive = recording.manifest.drive
+    if drive is not None and drive.modelled:
+        return "drive"
+    ran_ns = max((phase.end_ns or phase.start_ns) - phase.start_ns, 0)
+    counted = count(recording, phase, SECOND_NS, max(-(-ran_ns // SECOND_NS), 1), US_NS)
+    longest_us = 2.0 ** np.arange(BUCKETS)
+    outstanding = sum(each.service @ longest_us / 1e6 for each in counted.values())
+    return "drive" if np.max(outstanding) >= _FULL_SHARE * _in_flight_max(phase.settings or {}) else "host"
