@@ -1,6 +1,6 @@
 //! The ways to one drive: its block device, and where it is an NVMe drive what leads past that.
 
-use crate::sysfs::{BlockDevice, SystemRoots};
+use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use serde::Serialize;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,11 +37,19 @@ pub(crate) fn namespace_of(disk: &BlockDevice) -> Option<(String, String)> {
 }
 
 /// The numbers in the name of a whole namespace, as `0n1` of `nvme0n1`.
-fn namespace_numbers(name: &str) -> Option<&str> {
+pub(crate) fn namespace_numbers(name: &str) -> Option<&str> {
     let numbers = name.strip_prefix("nvme")?;
     let parts: Vec<&str> = numbers.split('n').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
     (parts.len() == 2 && parts.iter().all(is_number)).then_some(numbers)
+}
+
+/// The number of the character device of a namespace, by which commands pass its block device. The class has them all, be they below their
+/// controller or, as where several share the namespace, below the subsystem.
+pub(crate) fn character_number(disk: &BlockDevice, roots: &SystemRoots) -> Option<DeviceNumber> {
+    let name = format!("ng{}", namespace_numbers(&disk.name)?);
+    let path = roots.sys.join("class/nvme-generic").join(name).join("dev");
+    DeviceNumber::parse(&fs::read_to_string(path).ok()?)
 }
 
 /// The PCI addresses of a controller, or of every controller of a subsystem.
@@ -62,7 +70,6 @@ fn pci_addresses(owner: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sysfs::DeviceNumber;
     use std::os::unix::fs::symlink;
 
     fn write(path: &Path, text: &str) {

@@ -41,6 +41,11 @@ impl Access {
         self != Access::ReadOnly
     }
 
+    /// Whether namespaces are erased as wholes, which may be of more than the one that was named.
+    pub fn erases(self) -> bool {
+        matches!(self, Access::Format | Access::Sanitize)
+    }
+
     /// Whether namespaces of such a drive are erased that were not named.
     pub fn is_of_all(self, controller: &ControllerIdentity) -> bool {
         match self {
@@ -150,14 +155,20 @@ pub(crate) fn cannot_open(path: &Path, error: &io::Error) -> Refusal {
     }
 }
 
-/// Opens a block device, whose path may differ from the one that was asked for: what speaks against it is told of that.
-pub(crate) fn open_block(
+fn open_block(request: &OpenRequest, path: &Path, roots: &SystemRoots) -> Result<GuardedTarget, Refusal> {
+    let handle = handle(path).map_err(|error| cannot_open(path, &error))?;
+    open_handle(request, path, handle, roots)
+}
+
+/// Opens the block device that a handle names, whose path may differ from the one that was asked for: what speaks against it is told of
+/// that.
+pub(crate) fn open_handle(
     request: &OpenRequest,
     path: &Path,
+    handle: File,
     roots: &SystemRoots,
 ) -> Result<GuardedTarget, Refusal> {
     let given = &request.uri.given;
-    let handle = handle(path).map_err(|error| cannot_open(path, &error))?;
     let number = block_number(path, &handle)?;
     let unknown = |error: io::Error| Refusal::Unsafe {
         target: given.clone(),

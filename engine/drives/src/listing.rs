@@ -1,8 +1,8 @@
 //! The drives of this host, with whether each may be erased and every reason why not.
 
 use crate::drive_paths::{namespace_of, paths_of, DrivePath};
-use crate::guard::handle;
 use crate::identity::{backing_file, erase_name, features, identify};
+use crate::node::{open_node, NodeError};
 use crate::refusal::Reason;
 use crate::signatures::Signature;
 use crate::state::State;
@@ -112,14 +112,13 @@ fn entry(disk: &BlockDevice, snapshot: &Snapshot, roots: &SystemRoots) -> io::Re
     let uri = disk.node().display().to_string();
     let identity = identify(&uri, disk)?;
     let features = features(disk)?;
-    let node = roots.dev.join(disk.name.replace('!', "/"));
-    let (usage, signatures, partitions, reasons) = match handle(&node) {
+    let (usage, signatures, partitions, reasons) = match open_node(disk, roots) {
         Ok(handle) => {
             let state = State::look(disk, &handle, snapshot);
             let reasons = state.reasons(false);
             (state.usage, state.signatures, state.partitions, reasons)
         }
-        Err(error) => unopened(disk, snapshot, &error),
+        Err(error) => unopened(disk, snapshot, error),
     };
     Ok(DriveListing {
         erase_name: erase_name(&identity.serial, &disk.node()),
@@ -150,7 +149,7 @@ fn entry(disk: &BlockDevice, snapshot: &Snapshot, roots: &SystemRoots) -> io::Re
 fn unopened(
     disk: &BlockDevice,
     snapshot: &Snapshot,
-    error: &io::Error,
+    error: NodeError,
 ) -> (Usage, Vec<Signature>, Vec<String>, Vec<Reason>) {
     let usage = snapshot.usage_of_device(disk);
     let partitions = disk.partitions().unwrap_or_default().into_iter().map(|each| each.name).collect();
@@ -158,7 +157,7 @@ fn unopened(
     if disk.is_read_only() {
         reasons.push(Reason::ReadOnly);
     }
-    reasons.push(Reason::Unknown(format!("its node cannot be opened: {error}")));
+    reasons.push(error.reason());
     (usage, Vec::new(), partitions, reasons)
 }
 

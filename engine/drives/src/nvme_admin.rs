@@ -4,11 +4,12 @@ use serde_json::{json, Map, Value};
 use std::io;
 use std::time::Duration;
 use testdrive_nvme::{
-    format_nvm, get_feature, get_log_page, identify, power_state_of, sanitize, set_power_state,
-    set_volatile_write_cache, volatile_write_cache_of, ControllerIdentity, ErrorLogEntry, Feature,
-    FeatureSelect, FormatNvm, IdentifyWhat, LogPage, NamespaceIdentity, NvmCommand, NvmLimits,
-    SanitizeAction, SanitizeLog, SmartLog, Status, ALL_NAMESPACES, ERROR_LOG_ENTRY_BYTES, IDENTIFY_BYTES,
-    SANITIZE_LOG_BYTES, SMART_LOG_BYTES,
+    format_nvm, get_feature, get_log_page, identify, parse_controller_list, parse_namespace_list,
+    power_state_of, sanitize, set_power_state, set_volatile_write_cache, volatile_write_cache_of,
+    ControllerIdentity, ErrorLogEntry, Feature, FeatureSelect, FormatNvm, IdentifyWhat, LogPage,
+    NamespaceIdentity, NvmCommand, NvmLimits, SanitizeAction, SanitizeLog, SecondaryController, SmartLog,
+    Status, ALL_NAMESPACES, CONTROLLER_LIST_MAX, ERROR_LOG_ENTRY_BYTES, IDENTIFY_BYTES, NAMESPACE_LIST_MAX,
+    SANITIZE_LOG_BYTES, SECONDARY_LIST_MAX, SMART_LOG_BYTES,
 };
 
 /// How long a command may take that only asks or sets.
@@ -96,15 +97,80 @@ impl<'a, Q: AdminQueue + ?Sized> NvmeAdmin<'a, Q> {
             .map_or(NvmLimits::default(), |bytes| NvmLimits::parse(&bytes))
     }
 
-    /// The identifiers of the active namespaces: the first 1,024.
+    /// The identifiers of the active namespaces: those that are attached to this controller.
     ///
     /// # Errors
-    /// As [`AdminQueue::admin`].
+    /// As [`AdminQueue::admin`]; also when they do not come in order.
     pub fn active_namespaces(&mut self) -> Result<Vec<u32>, AdminError> {
-        let bytes = self.identified(IdentifyWhat::ActiveNamespaces(0))?;
-        let words =
-            bytes.chunks_exact(4).map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
-        Ok(words.take_while(|nsid| *nsid != 0).collect())
+        self.listed(NAMESPACE_LIST_MAX, |admin, above| {
+            let above = above.unwrap_or(0);
+            Ok(parse_namespace_list(&*admin.identified(IdentifyWhat::ActiveNamespaces(above))?))
+        })
+    }
+
+    /// The identifiers of every namespace of the subsystem, attached to this controller, to another or to none. A controller that does not
+    /// manage namespaces has no such list, and only the active ones.
+    ///
+    /// # Errors
+    /// As [`NvmeAdmin::active_namespaces`].
+    pub fn all_namespaces(&mut self, controller: &ControllerIdentity) -> Result<Vec<u32>, AdminError> {
+        if !controller.can_manage_namespaces {
+            return self.active_namespaces();
+        }
+        self.listed(NAMESPACE_LIST_MAX, |admin, above| {
+            let above = above.unwrap_or(0);
+            Ok(parse_namespace_list(&*admin.identified(IdentifyWhat::AllocatedNamespaces(above))?))
+        })
+    }
+
+    /// The identifiers of the controllers of the subsystem by which somebody can reach it. Those of virtual functions that are offline are
+    /// left out; a controller that has the subsystem for itself is all there is.
+    ///
+    /// # Errors
+    /// As [`NvmeAdmin::active_namespaces`].
+    pub fn controllers(&mut self, controller: &ControllerIdentity) -> Result<Vec<u16>, AdminError> {
+        if !controller.may_have_other_controllers {
+            return Ok(vec![controller.controller_id]);
+        }
+        let after = |last: Option<u16>| last.map_or(0, |last| last.saturating_add(1));
+        let mut listed = self.listed(CONTROLLER_LIST_MAX, |admin, last| {
+            let first = IdentifyWhat::SubsystemControllers(after(last));
+            Ok(parse_controller_list(&*admin.identified(first)?))
+        })?;
+        if controller.can_manage_virtualization {
+            // One that does not tell has none that could be left out.
+            let mut offline = Vec::new();
+            let told = self.listed(SECONDARY_LIST_MAX, |admin, last| {
+                let first = IdentifyWhat::SecondaryControllers(after(last));
+                let entries = SecondaryController::parse_list(&*admin.identified(first)?);
+                offline.extend(entries.iter().filter(|each| !each.is_online).map(|each| each.controller_id));
+                Ok(entries.iter().map(|each| each.controller_id).collect())
+            });
+            if told.is_ok() {
+                listed.retain(|id| !offline.contains(id));
+            }
+        }
+        Ok(listed)
+    }
+
+    /// A list of identifiers in ascending order, page by page: each is asked for by the last identifier of the one before.
+    fn listed<T: Copy + PartialOrd>(
+        &mut self,
+        page_max: usize,
+        mut page_after: impl FnMut(&mut Self, Option<T>) -> Result<Vec<T>, AdminError>,
+    ) -> Result<Vec<T>, AdminError> {
+        let mut found: Vec<T> = Vec::new();
+        loop {
+            let page = page_after(self, found.last().copied())?;
+            let is_last = page.len() < page_max;
+            found.extend(page);
+            if !found.is_sorted_by(|a, b| a < b) {
+                return Err(AdminError::Path(io::Error::other("its list of identifiers is in no order")));
+            }
+            if is_last {
+                return Ok(found);
+            }
+        }
     }
 
     /// The SMART log of the controller.
@@ -233,6 +299,83 @@ mod tests {
         let answer = [1_u32, 3, 0, 7].iter().flat_map(|nsid| nsid.to_le_bytes()).collect();
         let mut queue = Scripted { asked: Vec::new(), answer, dword: Ok(0) };
         assert_eq!(NvmeAdmin::new(&mut queue, 1).active_namespaces().unwrap(), [1, 3]);
+    }
+
+    /// A drive that lists what it has: 3,000 namespaces, of which it has the first two attached to the controller that is asked, and as many
+    /// controllers, of which every other from 2 on is of a virtual function that is offline.
+    struct Lister {
+        namespaces: u32,
+        controllers: u16,
+    }
+
+    impl AdminQueue for Lister {
+        fn admin(
+            &mut self,
+            command: &NvmCommand,
+            data: AdminData<'_>,
+            _: Duration,
+        ) -> Result<u32, AdminError> {
+            let AdminData::Read(bytes) = data else { panic!("{command:?}") };
+            let (what, first) = (command.cdw[0] & 0xff, (command.cdw[0] >> 16) as u16);
+            let namespaces = match what {
+                0x02 => 1..=2,
+                0x10 => 1..=self.namespaces,
+                _ => 0..=0,
+            };
+            for (word, nsid) in bytes.chunks_exact_mut(4).zip(namespaces.filter(|nsid| *nsid > command.nsid))
+            {
+                word.copy_from_slice(&nsid.to_le_bytes());
+            }
+            let ids = (1..=self.controllers).filter(|id| *id >= first);
+            match what {
+                0x13 => {
+                    let ids: Vec<u16> = ids.take(CONTROLLER_LIST_MAX).collect();
+                    let words = std::iter::once(ids.len() as u16).chain(ids);
+                    bytes
+                        .chunks_exact_mut(2)
+                        .zip(words)
+                        .for_each(|(at, id)| at.copy_from_slice(&id.to_le_bytes()));
+                }
+                0x15 => {
+                    let ids: Vec<u16> = ids.filter(|id| *id > 1).take(SECONDARY_LIST_MAX).collect();
+                    bytes[0] = ids.len() as u8;
+                    for (entry, id) in bytes.chunks_exact_mut(32).skip(1).zip(ids) {
+                        entry[..2].copy_from_slice(&id.to_le_bytes());
+                        entry[4] = (id % 2) as u8;
+                    }
+                }
+                _ => {}
+            }
+            Ok(0)
+        }
+    }
+
+    #[test]
+    fn lists_are_followed_beyond_their_first_page_and_offline_controllers_left_out() {
+        let mut drive = Lister { namespaces: 3_000, controllers: 5_000 };
+        let mut admin = NvmeAdmin::new(&mut drive, 1);
+        let plain = ControllerIdentity { controller_id: 7, ..ControllerIdentity::default() };
+        assert_eq!(admin.all_namespaces(&plain).unwrap(), [1, 2]);
+        assert_eq!(admin.controllers(&plain).unwrap(), [7]);
+        let managed = ControllerIdentity {
+            can_manage_namespaces: true,
+            may_have_other_controllers: true,
+            ..ControllerIdentity::default()
+        };
+        assert_eq!(admin.all_namespaces(&managed).unwrap(), (1..=3_000).collect::<Vec<_>>());
+        assert_eq!(admin.controllers(&managed).unwrap(), (1..=5_000).collect::<Vec<_>>());
+        let virtual_too = ControllerIdentity { can_manage_virtualization: true, ..managed };
+        let online = |id: &u16| id % 2 == 1;
+        assert_eq!(admin.controllers(&virtual_too).unwrap(), (1..=5_000).filter(online).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_list_in_no_order_is_an_error_and_never_asked_for_without_end() {
+        let answer = [0x0000_0002_u32; 1024].iter().flat_map(|nsid| nsid.to_le_bytes()).collect();
+        let mut queue = Scripted { asked: Vec::new(), answer, dword: Ok(0) };
+        let error = NvmeAdmin::new(&mut queue, 1).active_namespaces().unwrap_err();
+        assert!(error.to_string().contains("in no order"), "{error}");
+        assert_eq!(queue.asked.len(), 1);
     }
 
     #[test]

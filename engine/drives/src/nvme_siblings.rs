@@ -1,12 +1,15 @@
 //! The other namespaces of a drive: a format or a sanitize may erase them, too, so the guard looks at each of them first.
 
-use crate::guard::{handle, reopen, OpenRequest};
+use crate::guard::{reopen, OpenRequest};
+use crate::node::open_node;
+use crate::nvme_admin::{AdminQueue, NvmeAdmin};
 use crate::refusal::{reasons_of_usage, Reason, Refusal};
 use crate::state::State;
 use crate::sysfs::{BlockDevice, SystemRoots};
 use crate::usage::Snapshot;
-use std::fs::File;
+use std::fs::{self, File};
 use std::sync::Arc;
+use testdrive_nvme::ControllerIdentity;
 
 /// The other namespaces of the drive that a disk is of, as far as this host has block devices of them: those of the same subsystem,
 /// whichever controller they are seen by.
@@ -45,14 +48,19 @@ pub(crate) fn claim(
     let snapshot = Snapshot::take(roots).map_err(unknown)?.with_openers(None);
     let (mut reasons, mut claims) = (Vec::new(), Vec::new());
     for sibling in siblings(disk, roots).map_err(unknown)? {
-        let node = handle(&roots.dev.join(&sibling.name)).map_err(unknown)?;
-        let state = State::look(&sibling, &node, &snapshot);
-        let mut found = state.reasons(request.consent.erase_signatures);
-        if found.is_empty() {
-            match reopen(&node, true, libc::O_EXCL) {
-                Ok(claim) => claims.push((sibling.clone(), Arc::new(claim))),
-                Err(error) => found.push(Reason::Unknown(format!("it cannot be claimed: {error}"))),
+        let mut found = Vec::new();
+        match open_node(&sibling, roots) {
+            Ok(node) => {
+                let state = State::look(&sibling, &node, &snapshot);
+                found.extend(state.reasons(request.consent.erase_signatures));
+                if found.is_empty() {
+                    match reopen(&node, true, libc::O_EXCL) {
+                        Ok(claim) => claims.push((sibling.clone(), Arc::new(claim))),
+                        Err(error) => found.push(Reason::Unknown(format!("it cannot be claimed: {error}"))),
+                    }
+                }
             }
+            Err(error) => found.push(error.reason()),
         }
         let name = sibling.name;
         reasons.extend(
@@ -70,35 +78,69 @@ pub(crate) fn claim(
     Ok(claims.into_iter().map(|(_, claim)| claim).collect())
 }
 
-/// Looks whether every namespace that the controller has is one that was looked at: what the kernel does not show cannot be told free.
+/// Looks whether everything that the drive has is something that was looked at: what is on a namespace that the kernel does not show, or who
+/// comes by a controller that another host or a virtual machine has, cannot be told.
 ///
 /// # Errors
-/// When there is one more.
-pub(crate) fn check_all_seen(
+/// When there is more, or the drive does not say.
+pub(crate) fn check_all_seen<Q: AdminQueue + ?Sized>(
     given: &str,
     disk: &BlockDevice,
-    active: &[u32],
+    controller: &ControllerIdentity,
+    admin: &mut NvmeAdmin<'_, Q>,
     roots: &SystemRoots,
 ) -> Result<(), Refusal> {
-    let unknown =
-        |what: String| Refusal::Unsafe { target: given.into(), reasons: vec![Reason::Unknown(what)] };
-    let others = siblings(disk, roots).map_err(|error| unknown(error.to_string()))?;
+    let refused = |reason| Err(Refusal::because(given, reason));
+    let untold = |what: &str, error: String| {
+        refused(Reason::Unknown(format!("the drive does not list its {what}: {error}")))
+    };
+    let others = match siblings(disk, roots) {
+        Ok(others) => others,
+        Err(error) => return refused(Reason::Unknown(error.to_string())),
+    };
     let seen: Vec<u64> =
         std::iter::once(disk).chain(&others).filter_map(|each| each.attribute_number("nsid")).collect();
-    match active.iter().find(|nsid| !seen.contains(&u64::from(**nsid))) {
-        None => Ok(()),
-        Some(nsid) => Err(unknown(format!(
-            "the drive has a namespace {nsid} that this host has no block device of, and it would be erased, too"
-        ))),
+    let namespaces = match admin.all_namespaces(controller) {
+        Ok(namespaces) => namespaces,
+        Err(error) => return untold("namespaces", error.to_string()),
+    };
+    if let Some(nsid) = namespaces.into_iter().find(|nsid| !seen.contains(&u64::from(*nsid))) {
+        return refused(Reason::HiddenNamespace(nsid));
     }
+    let mut hidden = match admin.controllers(controller) {
+        Ok(controllers) => controllers,
+        Err(error) => return untold("controllers", error.to_string()),
+    };
+    let own = own_controllers(disk, roots);
+    hidden.retain(|id| *id != controller.controller_id && !own.contains(id));
+    if hidden.is_empty() {
+        Ok(())
+    } else {
+        refused(Reason::HiddenControllers(hidden))
+    }
+}
+
+/// The identifiers of the controllers that this host has of the subsystem of a disk.
+fn own_controllers(disk: &BlockDevice, roots: &SystemRoots) -> Vec<u16> {
+    let Some(subsystem) = disk.attribute("device/subsysnqn").filter(|name| !name.is_empty()) else {
+        return Vec::new();
+    };
+    let controllers = fs::read_dir(roots.sys.join("class/nvme")).into_iter().flatten().flatten();
+    let identifier = |controller: fs::DirEntry| {
+        let attribute = |name| fs::read_to_string(controller.path().join(name)).ok();
+        (attribute("subsysnqn")?.trim() == subsystem).then(|| attribute("cntlid")?.trim().parse().ok())?
+    };
+    controllers.filter_map(identifier).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nvme_admin::{AdminData, AdminError};
     use crate::sysfs::DeviceNumber;
-    use std::fs;
     use std::os::unix::fs::symlink;
+    use std::time::Duration;
+    use testdrive_nvme::{NvmCommand, Status};
 
     /// A host with these disks: name, minor number, controller, subsystem's name and namespace identifier.
     fn host(disks: &[(&str, u32, &str, &str, &str)]) -> (tempfile::TempDir, SystemRoots) {
@@ -149,14 +191,107 @@ mod tests {
         assert_eq!(found.iter().map(|each| &*each.name).collect::<Vec<_>>(), ["nvme0n2"]);
     }
 
+    /// A drive whose controller 1 lists these.
+    struct Drive {
+        active: Vec<u32>,
+        allocated: Option<Vec<u32>>,
+        controllers: Option<Vec<u16>>,
+    }
+
+    impl AdminQueue for Drive {
+        fn admin(
+            &mut self,
+            command: &NvmCommand,
+            data: AdminData<'_>,
+            _: Duration,
+        ) -> Result<u32, AdminError> {
+            let AdminData::Read(bytes) = data else { panic!("{command:?}") };
+            let words: Option<Vec<u8>> = match command.cdw[0] & 0xff {
+                0x02 => Some(self.active.iter().flat_map(|id| id.to_le_bytes()).collect()),
+                0x10 => {
+                    self.allocated.as_ref().map(|ids| ids.iter().flat_map(|id| id.to_le_bytes()).collect())
+                }
+                0x13 => self.controllers.as_ref().map(|ids| {
+                    let count = std::iter::once(ids.len() as u16);
+                    count.chain(ids.iter().copied()).flat_map(u16::to_le_bytes).collect()
+                }),
+                _ => None,
+            };
+            // Invalid field in command, do not retry.
+            let words = words.ok_or(AdminError::Status(Status::from_field(0x4002)))?;
+            bytes[..words.len()].copy_from_slice(&words);
+            Ok(0)
+        }
+    }
+
+    fn reasons(roots: &SystemRoots, mut drive: Drive) -> Vec<Reason> {
+        let controller = ControllerIdentity {
+            controller_id: 1,
+            can_manage_namespaces: drive.allocated.is_some(),
+            may_have_other_controllers: drive.controllers.is_some(),
+            ..ControllerIdentity::default()
+        };
+        let mut admin = NvmeAdmin::new(&mut drive, 1);
+        match check_all_seen("/dev/ng0n1", &first(roots), &controller, &mut admin, roots) {
+            Ok(()) => Vec::new(),
+            Err(refusal) => {
+                assert_eq!(refusal.exit_status(), 3);
+                refusal.reasons().to_vec()
+            }
+        }
+    }
+
     #[test]
     fn a_namespace_that_the_host_does_not_show_is_not_erased_unseen() {
         let (_folder, roots) =
             host(&[("nvme0n1", 0, "nvme0", "nqn.a\n", "1\n"), ("nvme0n2", 1, "nvme0", "nqn.a\n", "2\n")]);
-        let disk = first(&roots);
-        assert!(check_all_seen("/dev/ng0n1", &disk, &[1, 2], &roots).is_ok());
-        let refusal = check_all_seen("/dev/ng0n1", &disk, &[1, 2, 5], &roots).unwrap_err();
-        assert_eq!(refusal.exit_status(), 3);
-        assert!(refusal.to_string().contains("has a namespace 5 that this host"), "{refusal}");
+        let active = |active: &[u32]| Drive { active: active.into(), allocated: None, controllers: None };
+        assert_eq!(reasons(&roots, active(&[1, 2])), []);
+        assert_eq!(reasons(&roots, active(&[1, 2, 5])), [Reason::HiddenNamespace(5)]);
+        // Of those that are attached to this controller all are there, and yet one more is erased.
+        let allocated = |allocated: &[u32]| Drive {
+            active: vec![1],
+            allocated: Some(allocated.into()),
+            controllers: None,
+        };
+        assert_eq!(reasons(&roots, allocated(&[1, 2])), []);
+        assert_eq!(reasons(&roots, allocated(&[1, 2, 3])), [Reason::HiddenNamespace(3)]);
+        let told = Reason::HiddenNamespace(3).to_string();
+        assert!(told.contains("a namespace 3 that this host has no block device of"), "{told}");
+    }
+
+    #[test]
+    fn a_controller_that_the_host_does_not_have_may_be_in_use_elsewhere() {
+        let (_folder, roots) = host(&[("nvme0n1", 0, "nvme0", "nqn.a\n", "1\n")]);
+        for (name, subsystem, id) in [("nvme0", "nqn.a", 1), ("nvme1", "nqn.a", 2), ("nvme2", "nqn.b", 3)] {
+            let directory = roots.sys.join("class/nvme").join(name);
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("subsysnqn"), format!("{subsystem}\n")).unwrap();
+            fs::write(directory.join("cntlid"), format!("{id}\n")).unwrap();
+        }
+        let controllers =
+            |ids: &[u16]| Drive { active: vec![1], allocated: None, controllers: Some(ids.into()) };
+        assert_eq!(reasons(&roots, controllers(&[1, 2])), []);
+        assert_eq!(reasons(&roots, controllers(&[1, 2, 3, 65])), [Reason::HiddenControllers(vec![3, 65])]);
+    }
+
+    #[test]
+    fn a_drive_that_does_not_list_what_it_has_is_not_erased() {
+        let (_folder, roots) = host(&[("nvme0n1", 0, "nvme0", "nqn.a\n", "1\n")]);
+        for (can_manage_namespaces, may_have_other_controllers, what) in
+            [(true, false, "does not list its namespaces"), (false, true, "does not list its controllers")]
+        {
+            let mut drive = Drive { active: vec![1], allocated: None, controllers: None };
+            let controller = ControllerIdentity {
+                can_manage_namespaces,
+                may_have_other_controllers,
+                ..ControllerIdentity::default()
+            };
+            let mut admin = NvmeAdmin::new(&mut drive, 1);
+            let refusal =
+                check_all_seen("/dev/ng0n1", &first(&roots), &controller, &mut admin, &roots).unwrap_err();
+            assert!(refusal.to_string().contains(what), "{refusal}");
+            assert_eq!(refusal.exit_status(), 3);
+        }
     }
 }

@@ -4,30 +4,31 @@
 //! Taking the driver away takes the drive away from everybody. So a namespace in use is refused for runs that only read, too, and so is
 //! one that somebody merely has open.
 
-use crate::guard::{consent_reason, handle, reopen, OpenRequest};
+use crate::guard::{consent_reason, reopen, OpenRequest};
 use crate::identity::{erase_name, identify};
+use crate::node::open_node;
 use crate::openers::{openers, Opened, Opener};
+use crate::passthru::refuse_zoned;
+use crate::pci_namespaces::{
+    all_namespaces, choose, namespace_id, queue_of, AdminOf, NAMESPACES_LIMIT, NAMESPACES_SOON,
+};
 use crate::pci_whole::erases_all;
 use crate::refusal::{reasons_of_usage, Reason, Refusal};
 use crate::state::State;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use crate::uri::PciUri;
 use crate::usage::{existing_ancestor, Snapshot};
+use crate::vfio_users::vfio_users;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testdrive_recording::DriveIdentity;
 use testdrive_userspace::lease::{repair, LeaseError};
 use testdrive_userspace::pci::{Bdf, PciFunction, Roots, NVME_CLASS};
 
 /// The kernel's driver of NVMe controllers.
 const NVME_DRIVER: &str = "nvme";
-/// How long the kernel may take to show the namespaces of a controller that was just given back.
-const NAMESPACES_LIMIT: Duration = Duration::from_secs(10);
-/// The same where nobody is known to have given it back just now: another program, or the host's start, may have.
-const NAMESPACES_SOON: Duration = Duration::from_secs(2);
 /// Set where VFIO may be used without an IOMMU.
 const NOIOMMU_PARAMETER: &str = "module/vfio/parameters/enable_unsafe_noiommu_mode";
 
@@ -57,14 +58,17 @@ pub(crate) fn claim(
     uri: &PciUri,
     roots: &SystemRoots,
     pci: &Roots,
+    admin_of: AdminOf<'_>,
 ) -> Result<Claimed, Refusal> {
     let given = &request.uri.given;
-    let (function, was_left_behind) = find(given, uri, pci)?;
+    let (function, was_left_behind) = find(given, uri, roots, pci)?;
+    check_virtual_functions(given, &function)?;
     check_isolation(given, uri, &function)?;
-    let unknown = |error: io::Error| refused(given, Reason::Unknown(error.to_string()));
+    let unknown = |error: io::Error| Refusal::because(given, Reason::Unknown(error.to_string()));
     let limit = if was_left_behind { NAMESPACES_LIMIT } else { NAMESPACES_SOON };
-    let namespaces = namespaces(&function, roots, 1, limit).map_err(unknown)?;
+    let (namespaces, active) = all_namespaces(given, &function, roots, limit, admin_of)?;
     let chosen = choose(given, uri, &namespaces)?;
+    refuse_zoned(given, chosen)?;
     let identity = identify(given, chosen).map_err(unknown)?;
     let snapshot = Snapshot::take(roots).map_err(unknown)?.with_openers(None);
     let mut reasons = shared_with(&function, roots);
@@ -73,7 +77,8 @@ pub(crate) fn claim(
         let name = erase_name(&identity.serial, &chosen.node());
         reasons.extend(consent_reason(request.consent, &[name]));
     }
-    let erases_all = erases_all(given, request.access, chosen, roots)?;
+    let erases_all = request.access.erases()
+        && erases_all(given, request.access, chosen, &mut *queue_of(given, chosen, roots, admin_of)?, roots)?;
     let fate = |namespace: &BlockDevice| match namespace.number == chosen.number {
         true if request.access.writes() => Fate::Written,
         false if erases_all => Fate::ErasedToo,
@@ -105,6 +110,11 @@ pub(crate) fn claim(
     }
     late.dedup();
     Refusal::unless_empty(given, late)?;
+    // And whether those are still all: one that came meanwhile was not looked at.
+    let limit = Duration::ZERO;
+    if all_namespaces(given, &function, roots, limit, admin_of)? != (namespaces.clone(), active) {
+        return Err(Refusal::because(given, Reason::Changed));
+    }
     let namespace = namespace_id(chosen);
     Ok(Claimed { function, identity, namespace, claims, erases_all })
 }
@@ -142,9 +152,10 @@ fn look_and_claim(
     reasons: &mut Vec<Reason>,
 ) -> Result<Option<File>, Refusal> {
     let unknown = |error: io::Error| {
-        refused(&request.uri.given, Reason::Unknown(format!("{}: {error}", namespace.name)))
+        Refusal::because(&request.uri.given, Reason::Unknown(format!("{}: {error}", namespace.name)))
     };
-    let node = handle(&roots.dev.join(&namespace.name)).map_err(unknown)?;
+    let node =
+        open_node(namespace, roots).map_err(|error| Refusal::because(&request.uri.given, error.reason()))?;
     reasons.extend(output_on(request, namespace, snapshot));
     let state = State::look(namespace, &node, snapshot);
     reasons.extend(match fate {
@@ -164,15 +175,12 @@ fn look_and_claim(
     }
 }
 
-fn refused(given: &str, reason: Reason) -> Refusal {
-    Refusal::Unsafe { target: given.to_string(), reasons: vec![reason] }
-}
-
 /// The function, bound to the kernel's driver, and whether a killed run had left it behind: it is given back first then.
-fn find(given: &str, uri: &PciUri, pci: &Roots) -> Result<(PciFunction, bool), Refusal> {
+fn find(given: &str, uri: &PciUri, roots: &SystemRoots, pci: &Roots) -> Result<(PciFunction, bool), Refusal> {
     let bdf = uri.bdf;
     let function = check_class(bdf, pci)?;
-    let was_left_behind = repair(&function).map_err(|error| lease_refusal(given, &error))?;
+    let was_left_behind = repair(&function, |function| vfio_users(function, roots))
+        .map_err(|error| lease_refusal(given, &error))?;
     if was_left_behind {
         eprintln!("testdrive: {bdf} was left behind by a run that was killed, and was given back to the kernel first");
     }
@@ -180,7 +188,7 @@ fn find(given: &str, uri: &PciUri, pci: &Roots) -> Result<(PciFunction, bool), R
         Some(NVME_DRIVER) => Ok((function, was_left_behind)),
         driver => {
             let driver = driver.unwrap_or("no driver").to_string();
-            Err(refused(given, Reason::NotKernels { driver, bdf: bdf.to_string() }))
+            Err(Refusal::because(given, Reason::NotKernels { driver, bdf: bdf.to_string() }))
         }
     }
 }
@@ -203,14 +211,23 @@ pub(crate) fn check_class(bdf: Bdf, pci: &Roots) -> Result<PciFunction, Refusal>
     }
 }
 
+/// Its virtual functions go offline with it, whoever has them.
+fn check_virtual_functions(given: &str, function: &PciFunction) -> Result<(), Refusal> {
+    match function.attribute("sriov_numvfs").and_then(|text| text.parse().ok()) {
+        None | Some(0) => Ok(()),
+        Some(count) => Err(Refusal::because(given, Reason::VirtualFunctions(count))),
+    }
+}
+
 /// What a refusal is made of an error of taking or giving back.
 pub(crate) fn lease_refusal(given: &str, error: &LeaseError) -> Refusal {
     match error {
         LeaseError::Absent(_) | LeaseError::NoVfio => Refusal::Usage(error.to_string()),
         LeaseError::InUse { pid, .. } => {
-            refused(given, Reason::Busy(vec![format!("another run (process {pid})")]))
+            Refusal::because(given, Reason::Busy(vec![format!("another run (process {pid})")]))
         }
-        LeaseError::Kernel { .. } => Refusal::Drive(error.to_string()),
+        LeaseError::Used { by, .. } => Refusal::because(given, Reason::Busy(by.clone())),
+        LeaseError::Gone(_) | LeaseError::Kernel { .. } => Refusal::Drive(error.to_string()),
     }
 }
 
@@ -223,9 +240,9 @@ fn check_isolation(given: &str, uri: &PciUri, function: &PciFunction) -> Result<
         ))),
         (Some(_), true) => Err(Refusal::Usage(format!("{bdf} is behind an IOMMU, which is safer: leave noiommu=yes out"))),
         (Some(_), false) => {
-            let unknown = |error: io::Error| refused(given, Reason::Unknown(format!("its IOMMU group: {error}")));
+            let unknown = |error: io::Error| Refusal::because(given, Reason::Unknown(format!("its IOMMU group: {error}")));
             let others = function.group_hindrances().map_err(unknown)?;
-            if others.is_empty() { Ok(()) } else { Err(refused(given, Reason::SharedGroup(others))) }
+            if others.is_empty() { Ok(()) } else { Err(Refusal::because(given, Reason::SharedGroup(others))) }
         }
         (None, true) => {
             let allowed = fs::read_to_string(function.roots().sys.join(NOIOMMU_PARAMETER));
@@ -236,77 +253,6 @@ fn check_isolation(given: &str, uri: &PciUri, function: &PciFunction) -> Result<
                 ))),
             }
         }
-    }
-}
-
-/// The block devices of the controller's namespaces. A namespace of several controllers has one that is named after its subsystem.
-/// A driver that has only just got the controller shows them one by one, so that so many are waited for.
-fn namespaces(
-    function: &PciFunction,
-    roots: &SystemRoots,
-    count: usize,
-    limit: Duration,
-) -> io::Result<Vec<BlockDevice>> {
-    let began = Instant::now();
-    loop {
-        let mut names = Vec::new();
-        for controller in function.nvme_controllers() {
-            for entry in fs::read_dir(function.directory().join("nvme").join(controller))? {
-                names.extend(head_name(&entry?.file_name().to_string_lossy()));
-            }
-        }
-        let disks = roots.whole_disks()?.into_iter();
-        let found: Vec<BlockDevice> = disks.filter(|disk| names.contains(&disk.name)).collect();
-        if found.len() >= count || began.elapsed() > limit {
-            return Ok(found);
-        }
-        thread::sleep(Duration::from_millis(50));
-    }
-}
-
-/// The name of the block device of a namespace (`nvme0n1`), also of one path to it (`nvme0c1n1`); `None` for anything else.
-fn head_name(entry: &str) -> Option<String> {
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let (instance, namespace) = entry.strip_prefix("nvme")?.split_once('n')?;
-    let subsystem = match instance.split_once('c') {
-        Some((subsystem, controller)) if is_number(controller) => subsystem,
-        Some(_) => return None,
-        None => instance,
-    };
-    (is_number(subsystem) && is_number(namespace)).then(|| format!("nvme{subsystem}n{namespace}"))
-}
-
-/// Waits until the kernel shows so many namespaces again of a controller that was given back: whoever comes next is to find them.
-pub(crate) fn wait_for_namespaces(function: &PciFunction, roots: &SystemRoots, count: usize) {
-    // The driver has the controller, whatever it shows: there is nothing to be done where it shows less.
-    let _ = namespaces(function, roots, count, NAMESPACES_LIMIT);
-}
-
-fn namespace_id(namespace: &BlockDevice) -> u32 {
-    namespace.attribute_number("nsid").and_then(|id| u32::try_from(id).ok()).unwrap_or(0)
-}
-
-fn choose<'a>(given: &str, uri: &PciUri, namespaces: &'a [BlockDevice]) -> Result<&'a BlockDevice, Refusal> {
-    let ids: Vec<u32> = namespaces.iter().map(namespace_id).collect();
-    let names = ids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    match (uri.namespace, namespaces) {
-        (_, []) => Err(refused(
-            given,
-            Reason::Unknown(
-                "the kernel shows no namespace of this controller, so what is on it cannot be looked at"
-                    .into(),
-            ),
-        )),
-        (None, [only]) => Ok(only),
-        (None, _) => {
-            Err(Refusal::Usage(format!("{given} has the namespaces {names}: choose one with ?namespace=N")))
-        }
-        (Some(id), _) => match ids.iter().position(|each| *each == id) {
-            Some(index) => Ok(&namespaces[index]),
-            None => {
-                Err(Refusal::Usage(format!("{given}: there is no such namespace, the drive has {names}")))
-            }
-        },
     }
 }
 
@@ -334,20 +280,11 @@ fn shared_with(function: &PciFunction, roots: &SystemRoots) -> Vec<Reason> {
     Vec::new()
 }
 
-/// Processes that have the controller's own node open, or a namespace's for passthrough.
+/// Processes that have the controller's own node open. Those that have a namespace's for passthrough are among its openers.
 fn open_elsewhere(function: &PciFunction, roots: &SystemRoots) -> Option<Reason> {
-    let mut nodes = Vec::new();
-    for controller in function.nvme_controllers() {
-        let directory = format!("nvme/{controller}");
-        nodes.extend(function.attribute(&format!("{directory}/dev")));
-        let entries = fs::read_dir(function.directory().join(&directory)).into_iter().flatten().flatten();
-        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with("ng")) {
-            nodes.extend(
-                function.attribute(&format!("{directory}/{}/dev", entry.file_name().to_string_lossy())),
-            );
-        }
-    }
-    let numbers: Vec<DeviceNumber> = nodes.iter().filter_map(|text| DeviceNumber::parse(text)).collect();
+    let nodes = function.nvme_controllers().into_iter();
+    let number = |name: String| DeviceNumber::parse(&function.attribute(&format!("nvme/{name}/dev"))?);
+    let numbers: Vec<DeviceNumber> = nodes.filter_map(number).collect();
     let found =
         openers(roots, |opened| matches!(opened, Opened::Character(number) if numbers.contains(&number)));
     let names: Vec<String> = found.iter().map(Opener::name).collect();
@@ -361,20 +298,4 @@ fn output_on(request: &OpenRequest<'_>, namespace: &BlockDevice, snapshot: &Snap
         .iter()
         .any(|disk| disk.number == namespace.number)
         .then(|| Reason::RecordingOnIt(output.display().to_string()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_namespace_and_a_path_to_it_lead_to_one_block_device() {
-        assert_eq!(head_name("nvme0n1").as_deref(), Some("nvme0n1"));
-        assert_eq!(head_name("nvme3c12n7").as_deref(), Some("nvme3n7"));
-        for other in
-            ["ng0n1", "nvme0", "nvme0n", "nvmen1", "nvme0n1p1", "nvme0cn1", "hwmon1", "power", "nvme0c1xn1"]
-        {
-            assert_eq!(head_name(other), None, "{other}");
-        }
-    }
 }

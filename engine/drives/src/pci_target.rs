@@ -1,12 +1,15 @@
 //! A controller taken from the kernel for a run, and given back at its end.
 
 use crate::guard::OpenRequest;
+use crate::passthru::CharacterAdmin;
 use crate::pci_guard::{self, Claimed};
+use crate::pci_namespaces::{wait_for_namespaces, AdminOf};
 use crate::pci_queues::PciQueues;
 use crate::refusal::{Reason, Refusal};
 use crate::sysfs::SystemRoots;
 use crate::target::TargetError;
 use crate::uri::PciUri;
+use crate::vfio_users::vfio_users;
 use std::io;
 use std::sync::Arc;
 use testdrive_recording::DriveIdentity;
@@ -15,9 +18,9 @@ use testdrive_userspace::pci::{Bdf, PciFunction};
 use testdrive_userspace::vfio::{HugePages, VfioFunction, VfioOptions};
 use testdrive_userspace::{Controller, ControllerError};
 
-/// A controller that was taken from the kernel's driver. It goes back when this is dropped.
+/// A controller that was taken from the kernel's driver. It goes back when it is told to, or this is dropped.
 pub struct PciTarget {
-    /// Always there until the drop.
+    /// There until it was given back.
     queues: Option<PciQueues>,
     lease: Option<Lease>,
     function: PciFunction,
@@ -32,10 +35,23 @@ impl PciTarget {
     /// # Errors
     /// With every reason against it, or what failed; the kernel's driver has it then.
     pub fn open(request: &OpenRequest<'_>, uri: &PciUri, roots: &SystemRoots) -> Result<PciTarget, Refusal> {
+        PciTarget::open_asking(request, uri, roots, &|file| Box::new(CharacterAdmin::new(Arc::new(file))))
+    }
+
+    /// The same, with the drive's own answers had otherwise, as on a host that was laid out by hand.
+    ///
+    /// # Errors
+    /// As [`PciTarget::open`].
+    pub fn open_asking(
+        request: &OpenRequest<'_>,
+        uri: &PciUri,
+        roots: &SystemRoots,
+        admin_of: AdminOf<'_>,
+    ) -> Result<PciTarget, Refusal> {
         let given = &request.uri.given;
         let pci = pci_guard::pci_roots(roots);
         let Claimed { function, identity, namespace, claims, erases_all } =
-            pci_guard::claim(request, uri, roots, &pci)?;
+            pci_guard::claim(request, uri, roots, &pci, admin_of)?;
         let count = claims.len();
         let failed = |error: io::Error| Refusal::Drive(format!("{given} cannot be driven: {error}"));
         let pages = if uri.without_iommu { Some(Arc::new(HugePages::new().map_err(failed)?)) } else { None };
@@ -75,35 +91,41 @@ impl PciTarget {
     /// What queues are opened with.
     ///
     /// # Panics
-    /// Never before the drop.
+    /// Never before it was given back.
     pub fn queues(&self) -> &PciQueues {
-        self.queues.as_ref().expect("the controller is there until the drop")
+        self.queues.as_ref().expect("the controller is there until it was given back")
     }
 
     /// The same, to take over what a format made of the drive.
     ///
     /// # Panics
-    /// Never before the drop.
+    /// Never before it was given back.
     pub fn queues_mut(&mut self) -> &mut PciQueues {
-        self.queues.as_mut().expect("the controller is there until the drop")
+        self.queues.as_mut().expect("the controller is there until it was given back")
+    }
+
+    /// Gives the controller back to the kernel's driver, and waits until the drive is there again; that was done where it was called before.
+    /// Where a thread still has a queue, the kernel would wait for it: the guardian gives the drive back after our end then.
+    ///
+    /// # Errors
+    /// When the drive is gone, or the kernel does not take it.
+    pub fn give_back(&mut self) -> Result<(), TargetError> {
+        let Some(lease) = self.lease.take() else { return Ok(()) };
+        let Some(controller) = self.queues.take().and_then(PciQueues::into_controller) else {
+            std::mem::forget(lease);
+            return Ok(());
+        };
+        drop(controller);
+        lease.give_back().map_err(|error| TargetError::Drive(error.to_string()))?;
+        wait_for_namespaces(&self.function, &self.roots, self.namespaces);
+        Ok(())
     }
 }
 
 impl Drop for PciTarget {
     fn drop(&mut self) {
-        let controller = self.queues.take().and_then(PciQueues::into_controller);
-        let lease = self.lease.take();
-        match (controller, lease) {
-            (Some(controller), Some(lease)) => {
-                drop(controller);
-                match lease.give_back() {
-                    Ok(()) => pci_guard::wait_for_namespaces(&self.function, &self.roots, self.namespaces),
-                    Err(error) => eprintln!("testdrive: {error}"),
-                }
-            }
-            // A thread still has a queue, and so the device: the kernel would wait for it. The guardian gives it back after our end.
-            (None, Some(lease)) => std::mem::forget(lease),
-            (_, None) => {}
+        if let Err(error) = self.give_back() {
+            eprintln!("testdrive: {error}");
         }
     }
 }
@@ -163,15 +185,17 @@ pub fn give_back(address: &str) -> Result<GivenBack, TargetError> {
             "'{address}' is no PCI address, such as 0000:01:00.0 ('lspci -D' lists them)"
         ))
     })?;
-    let pci = pci_guard::pci_roots(&SystemRoots::default());
+    let roots = SystemRoots::default();
+    let pci = pci_guard::pci_roots(&roots);
     let function = pci_guard::check_class(bdf, &pci)?;
-    let released = release(&pci, bdf).map_err(|error| pci_guard::lease_refusal(address, &error))?;
+    let released = release(&pci, bdf, |function| vfio_users(function, &roots))
+        .map_err(|error| pci_guard::lease_refusal(address, &error))?;
     let (driver, restored) = match released {
         Released::Bound(driver) => (driver, false),
         Released::Restored(driver) => (driver, true),
     };
     if restored {
-        pci_guard::wait_for_namespaces(&function, &SystemRoots::default(), 1);
+        wait_for_namespaces(&function, &roots, 1);
     }
     Ok(GivenBack { address: bdf.to_string(), driver, restored })
 }

@@ -1,6 +1,7 @@
 //! Why a drive is not opened: each reason a sentence that says what was found and what to do now.
 
 use crate::signatures::Signature;
+use crate::sysfs::DeviceNumber;
 use crate::usage::Usage;
 use std::fmt;
 
@@ -28,6 +29,15 @@ pub enum Reason {
     },
     /// Whether it is free could not be found out. Never overridable.
     Unknown(String),
+    /// The node of its name is another device's. Never overridable.
+    OtherNode {
+        /// The node.
+        node: String,
+        /// What it leads to; `None` where that is no block device.
+        found: Option<DeviceNumber>,
+        /// The drive's own number.
+        number: DeviceNumber,
+    },
     /// No consent was given.
     NoConsent {
         /// What consent must name.
@@ -49,6 +59,10 @@ pub enum Reason {
         /// What stands against it.
         reason: Box<Reason>,
     },
+    /// The whole drive would be erased, and it has a namespace that this host does not show. Never overridable.
+    HiddenNamespace(u32),
+    /// The whole drive would be erased, and it has controllers that this host does not have. Never overridable.
+    HiddenControllers(Vec<u16>),
     /// Its controller is not with the kernel's driver, so that what is on it cannot be seen. Never overridable.
     NotKernels {
         /// Who has it.
@@ -56,6 +70,12 @@ pub enum Reason {
         /// The controller's address.
         bdf: String,
     },
+    /// It has a namespace that the kernel does not show. Never overridable.
+    NotShown(u32),
+    /// Its namespaces were others at the end of the look at them than at its start.
+    Changed,
+    /// So many virtual functions of it are enabled. Never overridable.
+    VirtualFunctions(u32),
     /// Other functions of its IOMMU group are with their drivers. Never overridable.
     SharedGroup(Vec<String>),
     /// Its namespaces are reached through other controllers, too. Never overridable.
@@ -104,6 +124,23 @@ impl fmt::Display for Reason {
             Reason::Unknown(what) => {
                 write!(f, "whether it is free cannot be told ({what}): run as root with /sys and /proc mounted, or name another drive")
             }
+            Reason::OtherNode { node, found, number } => {
+                let found = found.map_or("no block device".into(), |found| format!("device {found}"));
+                write!(
+                    f,
+                    "{node} leads to {found}, and this drive is {number}, so that another drive would be looked at in its place: make the node anew (rm {node}; mknod {node} b {} {}), or give the container this drive's own",
+                    number.major, number.minor
+                )
+            }
+            Reason::HiddenNamespace(nsid) => write!(
+                f,
+                "the whole drive would be erased, and it has a namespace {nsid} that this host has no block device of, so that what is on it cannot be looked at: attach it to this host first (nvme attach-ns), or delete it (nvme delete-ns)"
+            ),
+            Reason::HiddenControllers(ids) => write!(
+                f,
+                "the whole drive would be erased, and it has controllers that this host does not have (identifiers {}), by which another host or a virtual machine may be using it: take it away from them first, and connect its other port here or switch it off",
+                ids.iter().map(u16::to_string).collect::<Vec<_>>().join(", ")
+            ),
             Reason::NoConsent { name } => write!(
                 f,
                 "this run would overwrite it and nobody consented: if nothing on it is needed, add '--erase {name}'"
@@ -118,6 +155,18 @@ impl fmt::Display for Reason {
             Reason::NotKernels { driver, bdf } => write!(
                 f,
                 "{driver} has it, not the kernel's nvme, so what is on it cannot be seen: give it back first with 'testdrive drives --release {bdf}'"
+            ),
+            Reason::NotShown(nsid) => write!(
+                f,
+                "it has a namespace {nsid} that this host has no block device of, so that whether it is in use cannot be seen: have the kernel look again (nvme ns-rescan), or detach it (nvme detach-ns)"
+            ),
+            Reason::Changed => write!(
+                f,
+                "its namespaces changed while they were looked at: wait until the kernel shows all of them (nvme list), and try again"
+            ),
+            Reason::VirtualFunctions(count) => write!(
+                f,
+                "it has {count} virtual functions enabled, which would go offline with it, whoever uses them: take them from their users and disable them first (echo 0 > sriov_numvfs in its directory in /sys/bus/pci/devices), or name the block device"
             ),
             Reason::SharedGroup(others) => write!(
                 f,
@@ -179,6 +228,11 @@ impl Refusal {
             Refusal::Unsafe { reasons, .. } => reasons,
             _ => &[],
         }
+    }
+
+    /// Not safe, for one reason.
+    pub(crate) fn because(target: &str, reason: Reason) -> Refusal {
+        Refusal::Unsafe { target: target.to_string(), reasons: vec![reason] }
     }
 
     /// `Ok` where there is no reason.

@@ -1,8 +1,9 @@
 //! Block devices as the kernel shows them: one directory of sysfs each.
 
 use std::fmt;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -87,7 +88,16 @@ impl SystemRoots {
     /// The number of the block device that a path leads to, or `None` where it leads to none. Links are followed.
     pub fn number_of_path(&self, path: &Path) -> Option<DeviceNumber> {
         let path = self.dev_path(path);
-        let metadata = fs::metadata(&path).ok()?;
+        self.number_of_node(&fs::metadata(&path).ok()?, &path)
+    }
+
+    /// The number of the block device that an open handle names, or `None` where that is none.
+    pub(crate) fn number_of_handle(&self, handle: &File) -> Option<DeviceNumber> {
+        let path = fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()?;
+        self.number_of_node(&handle.metadata().ok()?, &path)
+    }
+
+    fn number_of_node(&self, metadata: &fs::Metadata, path: &Path) -> Option<DeviceNumber> {
         if metadata.file_type().is_block_device() {
             return Some(DeviceNumber::from_raw(metadata.rdev()));
         }
@@ -95,13 +105,13 @@ impl SystemRoots {
         if self.dev == Path::new("/dev") || !path.starts_with(&self.dev) {
             return None;
         }
-        let canonical = fs::canonicalize(&path).ok()?;
+        let canonical = fs::canonicalize(path).ok()?;
         let name = canonical.file_name()?.to_str()?.to_string();
         Some(BlockDevice::at(&self.sys.join("class/block").join(name)).ok()?.number)
     }
 
     /// A path under /dev, in the tree that these roots name.
-    fn dev_path(&self, path: &Path) -> PathBuf {
+    pub(crate) fn dev_path(&self, path: &Path) -> PathBuf {
         path.strip_prefix("/dev").map_or_else(|_| path.to_path_buf(), |below| self.dev.join(below))
     }
 }

@@ -186,6 +186,18 @@ impl Target {
         }
     }
 
+    /// Gives a drive that was taken from the kernel back to it: the end of a run that can still be told. Nothing is asked of the target any
+    /// more.
+    ///
+    /// # Errors
+    /// When the drive is gone, or the kernel does not take it.
+    pub fn give_back(&mut self) -> Result<(), TargetError> {
+        match self {
+            Target::Pci(target) => target.give_back(),
+            Target::Passthru(_) | Target::Null(_) | Target::Sim(_) | Target::Device { .. } => Ok(()),
+        }
+    }
+
     /// Saves the drive's state in a file, to go on from it in another run.
     ///
     /// # Errors

@@ -1,7 +1,9 @@
 //! Who uses a device or a file: mounts, devices built on it, swap, and processes that have it open for writing.
 
+use crate::drive_paths::character_number;
 use crate::ioctl::loop_backing_id;
 use crate::mounts::{all_mounts, all_swaps, Mount, Swap};
+use crate::nvmet::{exports, Export};
 use crate::openers::{openers, FileId, Opened, Opener};
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use std::fs;
@@ -19,11 +21,11 @@ struct Loop {
     backing: Option<Opened>,
 }
 
-/// A device that this host serves to others.
-#[derive(Clone, Debug)]
-struct Export {
-    number: DeviceNumber,
-    name: String,
+/// A character device by which commands pass the block device of a namespace, and its claim.
+#[derive(Clone, Copy, Debug)]
+struct Bypass {
+    character: DeviceNumber,
+    block: DeviceNumber,
 }
 
 /// The state of the host at one moment, from which the usage of every device follows.
@@ -34,6 +36,7 @@ pub struct Snapshot {
     swaps: Vec<Swap>,
     loops: Vec<Loop>,
     exports: Vec<Export>,
+    bypasses: Vec<Bypass>,
     openers: Vec<Opener>,
 }
 
@@ -53,9 +56,9 @@ pub struct Usage {
     pub holders: Vec<String>,
     /// What of it is swap.
     pub swaps: Vec<String>,
-    /// Processes that have it open for writing.
+    /// Processes that have it open for writing, or the character device of the same namespace.
     pub writers: Vec<String>,
-    /// Processes that have it open at all.
+    /// Processes that have it open at all, by either.
     pub openers: Vec<String>,
     /// What could not be found out: a device must then not be taken for free.
     pub unknown: Vec<String>,
@@ -66,14 +69,13 @@ pub(crate) fn file_id(metadata: &fs::Metadata) -> FileId {
     FileId { device: DeviceNumber::from_raw(metadata.dev()), inode: metadata.ino() }
 }
 
-fn attached_loops(roots: &SystemRoots) -> io::Result<Vec<Loop>> {
-    let disks = roots.whole_disks()?;
-    let attached = disks.into_iter().filter_map(|device| {
+fn attached_loops(disks: &[BlockDevice], roots: &SystemRoots) -> Vec<Loop> {
+    let attached = disks.iter().filter_map(|device| {
         let path = device.loop_backing_file()?;
-        let backing = loop_backing(roots, &device, &path);
-        Some(Loop { device, backing })
+        let backing = loop_backing(roots, device, &path);
+        Some(Loop { device: device.clone(), backing })
     });
-    Ok(attached.collect())
+    attached.collect()
 }
 
 /// A backing device is told by its path, a backing file by the kernel's own record of it, which a rename does not change.
@@ -87,44 +89,33 @@ fn loop_backing(roots: &SystemRoots, device: &BlockDevice, path: &Path) -> Optio
     id.ok().map(Opened::File)
 }
 
-/// The devices that the kernel's NVMe target serves over a network: it opens them without a claim, so O_EXCL does not see them.
-fn nvmet_exports(roots: &SystemRoots) -> Vec<Export> {
-    let entries = |folder: PathBuf| fs::read_dir(folder).into_iter().flatten().flatten();
-    let subsystems = entries(roots.sys.join("kernel/config/nvmet/subsystems"));
-    let namespaces = subsystems.flat_map(|subsystem| entries(subsystem.path().join("namespaces")));
-    let export = |namespace: fs::DirEntry| {
-        let attribute = |name| fs::read_to_string(namespace.path().join(name)).ok();
-        let is_enabled = attribute("enable")?.trim() == "1";
-        let number =
-            roots.number_of_path(Path::new(attribute("device_path")?.trim())).filter(|_| is_enabled)?;
-        Some(Export { number, name: format!("the NVMe target ({})", namespace.path().display()) })
-    };
-    namespaces.filter_map(export).collect()
-}
-
 impl Snapshot {
     /// Looks at the host.
     ///
     /// # Errors
     /// When the tables of mounts, swap or block devices cannot be read: nothing may then be taken for free.
     pub fn take(roots: &SystemRoots) -> io::Result<Snapshot> {
-        let loops = attached_loops(roots)?;
+        let disks = roots.whole_disks()?;
+        let bypass = |disk: &BlockDevice| {
+            Some(Bypass { character: character_number(disk, roots)?, block: disk.number })
+        };
         Ok(Snapshot {
             roots: roots.clone(),
             mounts: all_mounts(roots)?,
             swaps: all_swaps(roots)?,
-            loops,
-            exports: nvmet_exports(roots),
+            loops: attached_loops(&disks, roots),
+            exports: exports(&disks, roots),
+            bypasses: disks.iter().filter_map(bypass).collect(),
             openers: Vec::new(),
         })
     }
 
-    /// Looks, too, at which processes have block devices, files under loop devices, or `file` open.
+    /// Looks, too, at which processes have block devices, what passes them, files under loop devices, or `file` open.
     pub fn with_openers(mut self, file: Option<FileId>) -> Snapshot {
         let backing: Vec<Opened> = self.loops.iter().filter_map(|each| each.backing).collect();
         self.openers = openers(&self.roots, |opened| match opened {
             Opened::Device(_) => true,
-            Opened::Character(_) => false,
+            Opened::Character(number) => self.bypasses.iter().any(|bypass| bypass.character == number),
             Opened::File(id) => Some(id) == file || backing.contains(&opened),
         });
         self
@@ -173,7 +164,9 @@ impl Snapshot {
         let has_device = |number: DeviceNumber| related.devices.iter().any(|each| each.number == number);
         let has = |opened: Opened| match opened {
             Opened::Device(number) => has_device(number),
-            Opened::Character(_) => false,
+            Opened::Character(number) => {
+                self.bypasses.iter().any(|bypass| bypass.character == number && has_device(bypass.block))
+            }
             Opened::File(id) => related.files.contains(&id),
         };
         for mount in &self.mounts {

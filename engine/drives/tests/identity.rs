@@ -141,6 +141,86 @@ fn a_drive_that_is_served_over_a_network_is_held() {
     assert!(drives[1].holders[0].starts_with("the NVMe target ("), "{:?}", drives[1].holders);
 }
 
+/// The directory of a controller in sysfs, with its namespaces below it where the kernel puts them.
+fn nvme_controller(tree: &Tree, name: &str, subsystem: &str, below: &[&str]) {
+    tree.write(&format!("sys/devices/{name}/subsysnqn"), format!("{subsystem}\n"));
+    for each in below {
+        std::fs::create_dir_all(tree.path(&format!("sys/devices/{name}/{each}"))).unwrap();
+    }
+    std::fs::create_dir_all(tree.path("sys/class/nvme")).unwrap();
+    let link = tree.path(&format!("sys/class/nvme/{name}"));
+    symlink(tree.path(&format!("sys/devices/{name}")), link).unwrap();
+}
+
+#[test]
+fn a_controller_that_the_nvme_target_passes_through_holds_every_namespace_of_its_subsystem() {
+    let tree = Tree::new();
+    for (name, number, subsystem) in [
+        ("nvme0n1", "259:0", "nqn.shelf"),
+        ("nvme0n2", "259:1", "nqn.shelf"),
+        ("nvme1n1", "259:2", "nqn.other"),
+    ] {
+        tree.disk(name, number, &[("device/subsysnqn", subsystem)]);
+    }
+    nvme_controller(&tree, "nvme0", "nqn.shelf", &["nvme0n1", "nvme0n2"]);
+    nvme_controller(&tree, "nvme1", "nqn.other", &["nvme1n1"]);
+    let passthru = "sys/kernel/config/nvmet/subsystems/shelf/passthru";
+    let holders = || -> Vec<usize> { list(&tree).iter().map(|drive| drive.holders.len()).collect() };
+    tree.write(&format!("{passthru}/device_path"), "/dev/nvme0\n");
+    tree.write(&format!("{passthru}/enable"), "0\n");
+    assert_eq!(holders(), [0, 0, 0]);
+    tree.write(&format!("{passthru}/enable"), "1\n");
+    assert_eq!(holders(), [1, 1, 0]);
+    let told = &list(&tree)[1].refusals;
+    let words =
+        |reason: &String| reason.contains("held by the NVMe target (") && reason.contains("/dev/nvme0");
+    assert!(told.iter().any(words), "{told:?}");
+    // Whose controller it is cannot be told: it may be any.
+    tree.write(&format!("{passthru}/device_path"), "/dev/by-hand/shelf\n");
+    assert_eq!(holders(), [1, 1, 1]);
+}
+
+/// A process that has /dev/null open, in a host whose namespace 0n1 has that number for its character device.
+fn opener_of_the_character_device(tree: &Tree, flags: &str) {
+    tree.write("sys/class/nvme-generic/ng0n1/dev", "1:3\n");
+    tree.write("proc/4242/comm", "fio\n");
+    tree.write("proc/4242/fdinfo/3", format!("pos: 0\nflags: {flags}\n"));
+    std::fs::create_dir_all(tree.path("proc/4242/fd")).unwrap();
+    symlink("/dev/null", tree.path("proc/4242/fd/3")).unwrap();
+}
+
+#[test]
+fn who_can_write_by_the_character_device_of_a_namespace_uses_its_block_device() {
+    for (flags, in_use) in [("0100002", true), ("0100001", true), ("0100000", false)] {
+        let tree = Tree::new();
+        tree.disk("nvme0n1", "259:0", &[]);
+        tree.disk("nvme1n1", "259:1", &[]);
+        opener_of_the_character_device(&tree, flags);
+        let drives = list(&tree);
+        let told = |drive: &DriveListing| {
+            drive.refusals.iter().any(|reason| reason.contains("in use by process 4242 (fio)"))
+        };
+        assert_eq!(
+            (told(&drives[0]), told(&drives[1])),
+            (in_use, false),
+            "{flags}: {:?}",
+            drives[0].refusals
+        );
+    }
+}
+
+#[test]
+fn a_node_that_leads_to_another_disk_is_not_looked_at_in_its_place() {
+    let tree = Tree::new();
+    tree.disk("nvme0n1", "259:0", &[]);
+    tree.disk("nvme1n1", "259:1", &[]);
+    std::fs::remove_file(tree.path("dev/nvme0n1")).unwrap();
+    symlink("nvme1n1", tree.path("dev/nvme0n1")).unwrap();
+    let refusals = &list(&tree)[0].refusals;
+    let told = |reason: &String| reason.contains("leads to device 259:1, and this drive is 259:0");
+    assert!(refusals.iter().any(told), "{refusals:?}");
+}
+
 #[test]
 fn swap_on_a_partition_through_a_link_is_seen() {
     let tree = Tree::new();

@@ -4,10 +4,16 @@
 #[path = "support/tree.rs"]
 mod tree;
 
-use std::fs;
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::symlink;
+use std::thread;
+use std::time::Duration;
 use testdrive_drives::guard::OpenRequest;
+use testdrive_drives::nvme_admin::{AdminData, AdminError, AdminQueue};
 use testdrive_drives::{Access, Consent, DriveKind, DriveUri, PciTarget, Reason, Refusal};
+use testdrive_nvme::{IdentifyWhat, NvmCommand};
 use tree::Tree;
 
 const BDF: &str = "0000:fe:1f.7";
@@ -32,12 +38,50 @@ fn group_member(tree: &Tree, bdf: &str) {
     fs::create_dir_all(tree.path(&format!("sys/kernel/iommu_groups/3/devices/{bdf}"))).unwrap();
 }
 
+/// The other namespace of the controller.
+fn second(tree: &Tree) {
+    let attributes = [("nsid", "2"), ("device/model", "EXAMPLE SSD"), ("device/serial", "S4EW")];
+    tree.disk("nvme7n2", "259:71", &attributes);
+    fs::create_dir_all(tree.path(&format!("{DEVICE}/nvme/nvme7/nvme7n2"))).unwrap();
+}
+
+/// A drive that lists these namespaces, of which it erases one at a time; or that does not answer.
+struct Drive(Option<Vec<u32>>);
+
+impl AdminQueue for Drive {
+    fn admin(&mut self, command: &NvmCommand, data: AdminData<'_>, _: Duration) -> Result<u32, AdminError> {
+        let AdminData::Read(bytes) = data else { panic!("{command:?}") };
+        let listed = self.0.as_ref().ok_or_else(|| io::Error::other("it is silent"))?;
+        if *command == testdrive_nvme::identify(IdentifyWhat::ActiveNamespaces(0)) {
+            for (word, nsid) in bytes.chunks_exact_mut(4).zip(listed) {
+                word.copy_from_slice(&nsid.to_le_bytes());
+            }
+        }
+        Ok(0)
+    }
+}
+
 fn refusal(tree: &Tree, options: &str, access: Access, erase: Option<&str>) -> Refusal {
+    let shown = ["nvme7n1", "nvme7n2"].iter().filter_map(|disk| {
+        fs::read_to_string(tree.path(&format!("sys/devices/{disk}/nsid"))).ok()?.trim().parse().ok()
+    });
+    let shown: Vec<u32> = shown.collect();
+    refusal_of(tree, options, access, erase, &|_| Box::new(Drive(Some(shown.clone()))))
+}
+
+/// The same of a drive that answers so.
+fn refusal_of(
+    tree: &Tree,
+    options: &str,
+    access: Access,
+    erase: Option<&str>,
+    admin_of: &dyn Fn(File) -> Box<dyn AdminQueue>,
+) -> Refusal {
     let uri = DriveUri::parse(&format!("pci:{BDF}{options}")).unwrap();
     let DriveKind::Pci(pci) = &uri.kind else { panic!("{uri:?}") };
     let consent = Consent { erase: erase.map(str::to_string), erase_signatures: false };
     let request = OpenRequest { uri: &uri, access, consent: &consent, output: None };
-    match PciTarget::open(&request, pci, &tree.roots()) {
+    match PciTarget::open_asking(&request, pci, &tree.roots(), admin_of) {
         Ok(_) => panic!("it was taken"),
         Err(refusal) => refusal,
     }
@@ -106,12 +150,7 @@ fn others_of_its_group_that_have_a_driver_are_named_and_bridges_do_not_count() {
 #[test]
 fn a_namespace_in_use_is_refused_for_reading_too_whichever_was_named() {
     let tree = controller();
-    tree.disk(
-        "nvme7n2",
-        "259:71",
-        &[("nsid", "2"), ("device/model", "EXAMPLE SSD"), ("device/serial", "S4EW")],
-    );
-    fs::create_dir_all(tree.path(&format!("{DEVICE}/nvme/nvme7/nvme7n2"))).unwrap();
+    second(&tree);
     assert!(read(&tree).to_string().contains("has the namespaces 1, 2: choose one"));
     let first = |tree: &Tree| refusal(tree, "?namespace=1", Access::ReadOnly, None);
     assert!(first(&tree).to_string().contains("modprobe vfio-pci"));
@@ -145,11 +184,115 @@ fn a_controller_whose_namespaces_are_not_shown_cannot_be_told_free() {
 }
 
 #[test]
-fn a_drive_that_does_not_say_what_a_format_erases_is_not_taken() {
-    // Nothing of a tree answers a command.
-    for access in [Access::Format, Access::Sanitize] {
-        let refusal = refusal(&controller(), "", access, Some("S4EW"));
-        assert!(refusal.to_string().contains("does not say what it is"), "{refusal}");
-        assert_eq!(refusal.exit_status(), 4);
+fn a_drive_that_does_not_say_what_it_has_is_not_taken() {
+    for access in [Access::ReadOnly, Access::Format, Access::Sanitize] {
+        let refusal = refusal_of(&controller(), "", access, Some("S4EW"), &|_| Box::new(Drive(None)));
+        assert!(refusal.to_string().contains("does not list its namespaces: it is silent"), "{refusal}");
+        assert_eq!(refusal.exit_status(), 3);
+    }
+}
+
+#[test]
+fn a_namespace_that_the_kernel_shows_late_is_waited_for_and_looked_at() {
+    let tree = controller();
+    let refusal = thread::scope(|scope| {
+        scope.spawn(|| {
+            thread::sleep(Duration::from_millis(300));
+            tree.write("proc/self/mountinfo", "30 22 259:71 / /srv rw - ext4 /dev/nvme7n2 rw\n");
+            second(&tree);
+        });
+        let of_two = |_| -> Box<dyn AdminQueue> { Box::new(Drive(Some(vec![1, 2]))) };
+        refusal_of(&tree, "?namespace=1", Access::ReadOnly, None, &of_two)
+    });
+    assert_eq!(refusal.reasons(), [Reason::Mounted(vec!["/srv".into()])]);
+}
+
+#[test]
+fn a_namespace_that_the_kernel_does_not_show_cannot_be_looked_at() {
+    let of_two = |_| -> Box<dyn AdminQueue> { Box::new(Drive(Some(vec![1, 2]))) };
+    // Also where none was named: the one that is shown is not the only one.
+    let refusal = refusal_of(&controller(), "", Access::ReadOnly, None, &of_two);
+    assert_eq!((refusal.reasons(), refusal.exit_status()), (&[Reason::NotShown(2)][..], 3));
+    assert!(refusal.to_string().contains("it has a namespace 2 that this host has no block device of"));
+}
+
+#[test]
+fn a_namespace_that_came_while_the_others_were_looked_at_is_not_taken_unseen() {
+    let asked = Cell::new(0);
+    let later = |_: File| -> Box<dyn AdminQueue> {
+        asked.set(asked.get() + 1);
+        Box::new(Drive(Some((1..=asked.get()).collect())))
+    };
+    let refusal = refusal_of(&controller(), "", Access::ReadOnly, None, &later);
+    assert_eq!((refusal.reasons(), asked.get()), (&[Reason::NotShown(2)][..], 2));
+    let tree = controller();
+    let asked = Cell::new(false);
+    let shown = |_: File| -> Box<dyn AdminQueue> {
+        if !asked.replace(true) {
+            second(&tree);
+        }
+        Box::new(Drive(Some(vec![1])))
+    };
+    let refusal = refusal_of(&tree, "", Access::ReadOnly, None, &shown);
+    assert_eq!((refusal.reasons(), refusal.exit_status()), (&[Reason::Changed][..], 3));
+}
+
+#[test]
+fn a_function_with_virtual_functions_is_refused_before_anything_is_unbound() {
+    let tree = controller();
+    tree.write(&format!("{DEVICE}/sriov_numvfs"), "0\n");
+    assert!(read(&tree).to_string().contains("modprobe vfio-pci"));
+    tree.write(&format!("{DEVICE}/sriov_numvfs"), "4\n");
+    let refusal = read(&tree);
+    assert_eq!((refusal.reasons(), refusal.exit_status()), (&[Reason::VirtualFunctions(4)][..], 3));
+    assert!(refusal.to_string().contains("4 virtual functions"), "{refusal}");
+}
+
+#[test]
+fn who_has_a_character_device_open_is_seen_wherever_the_kernel_puts_it() {
+    let tree = controller();
+    // Below the subsystem, as of every drive that several controllers may share; /dev/null has its number.
+    tree.write("sys/class/nvme-generic/ng7n1/dev", "1:3\n");
+    tree.write("proc/4242/comm", "fio\n");
+    tree.write("proc/4242/fdinfo/3", "pos: 0\nflags: 0100000\n");
+    fs::create_dir_all(tree.path("proc/4242/fd")).unwrap();
+    symlink("/dev/null", tree.path("proc/4242/fd/3")).unwrap();
+    // Only for reading, too: the drive would be taken away from it.
+    assert_eq!(read(&tree).reasons(), [Reason::Busy(vec!["process 4242 (fio)".into()])]);
+    fs::write(tree.path("proc/4242/fdinfo/3"), "flags: 0100002\n").unwrap();
+    assert_eq!(read(&tree).reasons(), [Reason::Busy(vec!["process 4242 (fio)".into()])]);
+}
+
+#[test]
+fn zones_are_refused() {
+    let tree = controller();
+    tree.write("sys/devices/nvme7n1/queue/zoned", "host-managed\n");
+    let refusal = read(&tree);
+    assert!(
+        refusal.to_string().contains("has zones (host-managed), which this path does not know"),
+        "{refusal}"
+    );
+    assert_eq!(refusal.exit_status(), 2);
+    tree.write("sys/devices/nvme7n1/queue/zoned", "none\n");
+    assert!(read(&tree).to_string().contains("modprobe vfio-pci"));
+}
+
+#[test]
+fn a_node_that_leads_to_another_disk_is_refused() {
+    let tree = controller();
+    tree.disk(
+        "nvme8n1",
+        "259:80",
+        &[("nsid", "1"), ("device/model", "EXAMPLE SSD"), ("device/serial", "S4EX")],
+    );
+    fs::remove_file(tree.path("dev/nvme7n1")).unwrap();
+    symlink("nvme8n1", tree.path("dev/nvme7n1")).unwrap();
+    for access in [Access::ReadOnly, Access::Write] {
+        let refusal = refusal(&tree, "", access, Some("S4EW"));
+        assert!(
+            refusal.to_string().contains("leads to device 259:80, and this drive is 259:70"),
+            "{refusal}"
+        );
+        assert_eq!(refusal.exit_status(), 3);
     }
 }

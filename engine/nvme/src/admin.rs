@@ -13,23 +13,33 @@ pub enum IdentifyWhat {
     Controller,
     /// The active namespaces with identifiers above this one: a list of identifiers, ended by 0.
     ActiveNamespaces(u32),
+    /// The namespaces of the subsystem with identifiers above this one, attached to a controller or not: a list as above.
+    AllocatedNamespaces(u32),
     /// The controller's limits for commands of the NVM command set.
     NvmController,
     /// The controllers that a namespace is attached to: their number, then their identifiers.
     AttachedControllers(u32),
+    /// The controllers of the subsystem with identifiers from this one on: their number, then their identifiers.
+    SubsystemControllers(u16),
+    /// The controllers of virtual functions that this controller is the primary of, with identifiers from this one on.
+    SecondaryControllers(u16),
 }
 
 /// Identify; the answer has [`IDENTIFY_BYTES`].
 pub fn identify(what: IdentifyWhat) -> NvmCommand {
-    let (nsid, structure) = match what {
+    let from = |controller_id: u16, structure| (0, u32::from(controller_id) << 16 | structure);
+    let (nsid, cdw10) = match what {
         IdentifyWhat::Namespace(nsid) => (nsid, 0x00),
         IdentifyWhat::Controller => (0, 0x01),
         IdentifyWhat::ActiveNamespaces(above) => (above, 0x02),
         // The command set identifier in dword 11 is 0, the NVM command set.
         IdentifyWhat::NvmController => (0, 0x06),
+        IdentifyWhat::AllocatedNamespaces(above) => (above, 0x10),
         IdentifyWhat::AttachedControllers(nsid) => (nsid, 0x12),
+        IdentifyWhat::SubsystemControllers(first) => from(first, 0x13),
+        IdentifyWhat::SecondaryControllers(first) => from(first, 0x15),
     };
-    let command = NvmCommand::admin(AdminOpcode::Identify, nsid, structure, 0);
+    let command = NvmCommand::admin(AdminOpcode::Identify, nsid, cdw10, 0);
     NvmCommand { data_bytes: IDENTIFY_BYTES as u32, ..command }
 }
 
@@ -174,7 +184,10 @@ mod tests {
         assert_eq!(dwords(identify(IdentifyWhat::Controller)), (6, 0, 1, 0));
         assert_eq!(dwords(identify(IdentifyWhat::Namespace(7))), (6, 7, 0, 0));
         assert_eq!(dwords(identify(IdentifyWhat::ActiveNamespaces(0))), (6, 0, 2, 0));
+        assert_eq!(dwords(identify(IdentifyWhat::AllocatedNamespaces(9))), (6, 9, 0x10, 0));
         assert_eq!(dwords(identify(IdentifyWhat::AttachedControllers(1))), (6, 1, 0x12, 0));
+        assert_eq!(dwords(identify(IdentifyWhat::SubsystemControllers(3))), (6, 0, 0x0003_0013, 0));
+        assert_eq!(dwords(identify(IdentifyWhat::SecondaryControllers(0x1234))), (6, 0, 0x1234_0015, 0));
         assert_eq!(identify(IdentifyWhat::NvmController).data_bytes, 4096);
     }
 

@@ -29,6 +29,10 @@ pub struct ControllerIdentity {
     pub shutdown_us: u32,
     /// Whether there is Format NVM (OACS bit 1).
     pub can_format: bool,
+    /// Whether namespaces are made, deleted, attached and detached (OACS bit 3), so that some may be attached to no controller.
+    pub can_manage_namespaces: bool,
+    /// Whether it may be the primary of controllers of virtual functions (OACS bit 7).
+    pub can_manage_virtualization: bool,
     /// How many commands may be aborted at a time.
     pub abort_limit: u16,
     /// How many entries the error log has.
@@ -91,6 +95,8 @@ impl ControllerIdentity {
             version: ((version >> 16) as u16, (version >> 8) as u8, version as u8),
             can_format: bit(256, 1),
             shutdown_us: le32(bytes, 88),
+            can_manage_namespaces: bit(256, 3),
+            can_manage_virtualization: bit(256, 7),
             // These three are 0's based.
             abort_limit: u16::from(bytes[258]) + 1,
             error_log_entries: u16::from(bytes[262]) + 1,
@@ -153,7 +159,7 @@ mod tests {
         // 1.4.0
         bytes[80..84].copy_from_slice(&[0, 4, 1, 0]);
         bytes[88..92].copy_from_slice(&[0x80, 0x96, 0x98, 0]);
-        bytes[256..258].copy_from_slice(&[0x17, 0]);
+        bytes[256..258].copy_from_slice(&[0x9f, 0]);
         bytes[258] = 7;
         bytes[262..264].copy_from_slice(&[63, 4]);
         bytes[280..296].copy_from_slice(&1_000_204_886_016_u128.to_le_bytes());
@@ -179,6 +185,8 @@ mod tests {
             shutdown_us: 10_000_000,
             may_have_other_controllers: true,
             can_format: true,
+            can_manage_namespaces: true,
+            can_manage_virtualization: true,
             abort_limit: 8,
             error_log_entries: 64,
             power_states: 5,
@@ -199,6 +207,7 @@ mod tests {
     #[test]
     fn a_structure_of_zeroes_promises_nothing() {
         let identity = ControllerIdentity::parse(&[0; IDENTIFY_BYTES]);
+        assert!(!identity.can_manage_namespaces && !identity.can_manage_virtualization);
         assert!(!identity.can_format && !identity.can_deallocate && !identity.sanitize.any());
         assert!(!identity.can_write_zeroes && !identity.has_volatile_write_cache);
     }

@@ -9,6 +9,7 @@ mod bytes;
 mod command;
 mod controller;
 mod features;
+mod lists;
 mod logs;
 mod namespace;
 mod split;
@@ -28,6 +29,10 @@ pub use controller::{ControllerIdentity, NvmLimits, SanitizeSupport, IDENTIFY_BY
 pub use features::{
     get_feature, power_state_of, queue_counts_of, set_number_of_queues, set_power_state,
     set_volatile_write_cache, volatile_write_cache_of, Feature, FeatureSelect,
+};
+pub use lists::{
+    parse_controller_list, parse_namespace_list, SecondaryController, CONTROLLER_LIST_MAX,
+    NAMESPACE_LIST_MAX, SECONDARY_LIST_MAX,
 };
 pub use logs::{
     ErrorLogEntry, SanitizeLog, SanitizeStatus, SmartLog, ERROR_LOG_ENTRY_BYTES, SANITIZE_LOG_BYTES,

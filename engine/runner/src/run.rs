@@ -20,7 +20,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 use testdrive_core::{Histogram, IoRecord};
-use testdrive_drives::{Clock, Target};
+use testdrive_drives::{Clock, FeaturesSet, Target};
 use testdrive_recording::{
     Counts, Kept, Manifest, Recording, RecordingError, RecordingKind, RecordingWriter, Status, WriterLimits,
 };
@@ -74,8 +74,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
     }
     let modelled = target.identity().modelled;
     let clock = if modelled { Clock::uncalibrated() } else { Clock::start() };
-    // Until the run is over.
-    let _features = set_features(job, &target)?;
+    let features = set_features(job, &target)?;
     let clock = clock.going_on_at(resumption.as_ref().map_or(0, |resumption| resumption.origin_ns));
     let mut manifest = Manifest::new(RecordingKind::Run, if modelled { "virtual" } else { clock.source() });
     manifest.drive = Some(target.identity().clone());
@@ -146,7 +145,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
         let told = telemetry.map(|writer| writer.join().expect("the writer of the telemetry panicked"));
         book.manifest.telemetry = told.flatten().or(book.manifest.telemetry);
         let recorded = recorder.map(|recorder| recorder.join().expect("the recorder panicked"));
-        close(ran, recorded, book, &target, &surroundings, tell)
+        close(ran, recorded, book, (&mut target, features), &surroundings, tell)
     })
 }
 
@@ -183,7 +182,7 @@ fn close(
     ran: Result<(), RunError>,
     recorded: Option<(RecordingWriter, Option<RecordingError>)>,
     mut book: Book<'_>,
-    target: &Target,
+    (target, features): (&mut Target, Option<FeaturesSet>),
     surroundings: &Surroundings<'_>,
     tell: &mut dyn FnMut(Event),
 ) -> Result<Outcome, RunError> {
@@ -207,6 +206,18 @@ fn close(
     {
         account.insert("after".into(), Value::Object(health));
     }
+    // Set back while there is somebody to tell it to.
+    drop(features);
+    let (status, reason) = match target.give_back() {
+        Ok(()) => (status, reason),
+        Err(error) => {
+            let warning = warnings::not_given_back(error.to_string());
+            tell(Event::Warning(warning.clone()));
+            book.manifest.warnings.push(warning);
+            let reasons = reason.into_iter().chain([error.to_string()]).collect::<Vec<_>>();
+            (Status::Failed, Some(reasons.join("; ")))
+        }
+    };
     let accounting = book.manifest.phases.iter().map(|phase| phase.accounting.clone()).collect();
     let issued = book.totals.issued.total();
     let errors = surroundings.shared.errors.load(Ordering::Relaxed);

@@ -81,6 +81,12 @@ pub fn rounds_not_steady(group: &str, rounds: usize) -> Warning {
     Warning::new("steady_state_not_achieved", message, remedy)
 }
 
+/// A drive that was taken from the kernel did not go back to it.
+pub fn not_given_back(message: String) -> Warning {
+    let remedy = "see where the drive is ('testdrive drives') before anything relies on it";
+    Warning::new("drive_not_given_back", message, remedy)
+}
+
 /// The code of a source that lacks events, and of a run whose source, or its source, does.
 const LOST: &str = "events_lost";
 const SOURCE_LOST: &str = "source_events_lost";

@@ -35,9 +35,20 @@ pub enum LeaseError {
         /// Who has it, as its note says.
         pid: String,
     },
+    /// Somebody else has it through VFIO.
+    #[error("{bdf} is in use through VFIO: stop who has it first ({})", if by.is_empty() { "fuser -v /dev/vfio/*".into() } else { by.join(", ") })]
+    Used {
+        /// The function.
+        bdf: Bdf,
+        /// Who has it, as far as that can be seen.
+        by: Vec<String>,
+    },
     /// The kernel has no such driver.
     #[error("the kernel has no driver '{VFIO_DRIVER}': load it (modprobe {VFIO_DRIVER}), and try again")]
     NoVfio,
+    /// It went while a run had it.
+    #[error("{0} is gone from its slot, so that there is nothing to give back to the kernel: look at the kernel's log (dmesg) and at the drive; once it is back it takes 'echo 1 > /sys/bus/pci/rescan' to be seen")]
+    Gone(Bdf),
     /// The kernel did not do what it was asked.
     #[error("{what}: {error}; {remedy}")]
     Kernel {
@@ -202,7 +213,7 @@ impl Lease {
     /// Gives the function back to its driver. Everything of it must be closed.
     ///
     /// # Errors
-    /// When the kernel does not bind the driver; the note stays then.
+    /// When the kernel does not bind the driver; the note stays then. When the function is gone there is nothing to be noted any more.
     pub fn give_back(mut self) -> Result<(), LeaseError> {
         self.put_back()
     }
@@ -213,9 +224,10 @@ impl Lease {
         if let Some(guardian) = self.guardian.take() {
             guardian.dismiss();
         }
-        restored?;
-        note.remove();
-        Ok(())
+        if matches!(restored, Ok(()) | Err(LeaseError::Gone(_))) {
+            note.remove();
+        }
+        restored
     }
 }
 
@@ -236,13 +248,25 @@ pub enum Released {
     Restored(String),
 }
 
-/// Gives a function that a killed run left behind, or that somebody bound to vfio-pci, back to the kernel.
+/// Gives a function that a killed run left behind, or that somebody bound to vfio-pci, back to the kernel. `users` tells who has it through
+/// VFIO; `None` where nobody has.
 ///
 /// # Errors
-/// When a run has it, or the kernel does not bind a driver.
-pub fn release(roots: &Roots, bdf: Bdf) -> Result<Released, LeaseError> {
+/// When somebody has it, or the kernel does not bind a driver.
+pub fn release(
+    roots: &Roots,
+    bdf: Bdf,
+    users: impl FnOnce(&PciFunction) -> Option<Vec<String>>,
+) -> Result<Released, LeaseError> {
     let function = PciFunction::find(roots, bdf).map_err(|_| LeaseError::Absent(bdf))?;
     let (note, before) = locked_before(&function)?;
+    if let Err(error) = check_unused(&function, users) {
+        // A note that says nothing was made just now.
+        if before.is_none() {
+            note.remove();
+        }
+        return Err(error);
+    }
     let outcome = match (function.driver(), before) {
         (Some(driver), None) if driver != VFIO_DRIVER => {
             note.remove();
@@ -257,11 +281,14 @@ pub fn release(roots: &Roots, bdf: Bdf) -> Result<Released, LeaseError> {
     Ok(Released::Restored(outcome.driver))
 }
 
-/// Gives a function back that a killed run left behind; whether there was one. Nothing is done to what somebody else bound.
+/// Gives a function back that a killed run left behind; whether there was one. Nothing is done to what somebody else bound, or has taken since.
 ///
 /// # Errors
 /// As [`release`].
-pub fn repair(function: &PciFunction) -> Result<bool, LeaseError> {
+pub fn repair(
+    function: &PciFunction,
+    users: impl FnOnce(&PciFunction) -> Option<Vec<String>>,
+) -> Result<bool, LeaseError> {
     if !Note::path_of(function).exists() {
         return Ok(false);
     }
@@ -270,9 +297,24 @@ pub fn repair(function: &PciFunction) -> Result<bool, LeaseError> {
         note.remove();
         return Ok(false);
     };
+    check_unused(function, users)?;
     restore(function, &before)?;
     note.remove();
     Ok(true)
+}
+
+/// The kernel would wait for a user of VFIO to let go, and take the function as soon as it does.
+fn check_unused(
+    function: &PciFunction,
+    users: impl FnOnce(&PciFunction) -> Option<Vec<String>>,
+) -> Result<(), LeaseError> {
+    if function.driver().as_deref() != Some(VFIO_DRIVER) {
+        return Ok(());
+    }
+    match users(function) {
+        Some(by) => Err(LeaseError::Used { bdf: function.bdf, by }),
+        None => Ok(()),
+    }
 }
 
 fn locked_before(function: &PciFunction) -> Result<(Note, Option<Before>), LeaseError> {
@@ -314,10 +356,16 @@ fn restore(function: &PciFunction, before: &Before) -> Result<(), LeaseError> {
         let _ = write_to(&path, &text);
     }
     let bound = wait_for_driver(function, &before.driver);
-    bound.map_err(|error| LeaseError::Kernel {
-        what: format!("{} could not be given back to the kernel's driver '{}'", function.bdf, before.driver),
-        error,
-        remedy: remedy(function.bdf),
+    bound.map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => LeaseError::Gone(function.bdf),
+        _ => LeaseError::Kernel {
+            what: format!(
+                "{} could not be given back to the kernel's driver '{}'",
+                function.bdf, before.driver
+            ),
+            error,
+            remedy: remedy(function.bdf),
+        },
     })?;
     wait_until_live(function);
     Ok(())
@@ -333,12 +381,16 @@ fn write_to(path: &std::path::Path, text: &str) -> io::Result<()> {
     OpenOptions::new().write(true).truncate(true).open(path)?.write_all(text.as_bytes())
 }
 
+/// Waits until a driver has the function; not for one that is not there any more, which is an error of the kind `NotFound`.
 fn wait_for_driver(function: &PciFunction, driver: &str) -> io::Result<()> {
     let began = Instant::now();
     loop {
         let bound = function.driver();
         if bound.as_deref() == Some(driver) {
             return Ok(());
+        }
+        if !function.directory().exists() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "it is gone"));
         }
         if began.elapsed() > BIND_LIMIT {
             let has = bound.unwrap_or_else(|| "no driver".into());

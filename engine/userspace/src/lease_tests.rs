@@ -89,7 +89,7 @@ fn act_as_kernel(sys: &Path, device: &Path) {
         && take_word(&sys.join("bus/pci/drivers_probe"))
         && !link.exists()
     {
-        let text = fs::read_to_string(device.join("driver_override")).unwrap();
+        let Ok(text) = fs::read_to_string(device.join("driver_override")) else { return };
         // An empty line clears it; sysfs then says so.
         let wanted = match text.trim() {
             "" | "(null)" => "nvme",
@@ -97,6 +97,19 @@ fn act_as_kernel(sys: &Path, device: &Path) {
         };
         symlink(drivers.join(wanted), link).unwrap();
     }
+}
+
+fn nobody(_: &PciFunction) -> Option<Vec<String>> {
+    None
+}
+
+/// A function with vfio-pci, and a note of a run that is no more.
+fn left_behind() -> Tree {
+    let tree = Tree::new(Some(VFIO_DRIVER));
+    fs::create_dir_all(tree.roots().notes).unwrap();
+    fs::write(tree.note(), "pid 1\ndriver nvme\ndriver_override \n").unwrap();
+    fs::write(tree.function().directory().join("driver_override"), VFIO_DRIVER).unwrap();
+    tree
 }
 
 #[test]
@@ -108,8 +121,8 @@ fn a_function_is_taken_and_given_back_as_it_was() {
     assert!(fs::read_to_string(tree.note()).unwrap().contains("driver nvme\n"));
     // Nobody else takes, repairs or releases it meanwhile.
     assert!(matches!(Lease::take(&function, &[], || {}), Err(LeaseError::InUse { .. })));
-    assert!(matches!(repair(&function), Err(LeaseError::InUse { .. })));
-    assert!(matches!(release(&tree.roots(), function.bdf), Err(LeaseError::InUse { .. })));
+    assert!(matches!(repair(&function, nobody), Err(LeaseError::InUse { .. })));
+    assert!(matches!(release(&tree.roots(), function.bdf, nobody), Err(LeaseError::InUse { .. })));
     lease.give_back().unwrap();
     assert_eq!((function.driver().as_deref(), function.driver_override()), (Some("nvme"), None));
     assert!(!tree.note().exists());
@@ -122,6 +135,17 @@ fn an_override_that_was_there_is_there_again() {
     fs::write(function.directory().join("driver_override"), "nvme\n").unwrap();
     Lease::take(&function, &[], || {}).unwrap().give_back().unwrap();
     assert_eq!(function.driver_override().as_deref(), Some("nvme"));
+}
+
+#[test]
+fn a_function_that_is_gone_is_not_waited_for_and_leaves_no_note() {
+    let tree = Tree::new(Some("nvme"));
+    let function = tree.function();
+    let lease = Lease::take(&function, &[], || {}).unwrap();
+    fs::rename(function.directory(), tree.folder.path().join("pulled")).unwrap();
+    let began = Instant::now();
+    assert!(matches!(lease.give_back(), Err(LeaseError::Gone(bdf)) if bdf == function.bdf));
+    assert!(began.elapsed() < BIND_LIMIT && !tree.note().exists());
 }
 
 #[test]
@@ -147,31 +171,55 @@ fn the_guardian_gives_it_back_after_a_kill() {
 
 #[test]
 fn a_note_that_was_left_behind_is_found_and_acted_upon() {
-    let left_behind = || {
-        let tree = Tree::new(Some(VFIO_DRIVER));
-        fs::create_dir_all(tree.roots().notes).unwrap();
-        fs::write(tree.note(), "pid 1\ndriver nvme\ndriver_override \n").unwrap();
-        fs::write(tree.function().directory().join("driver_override"), VFIO_DRIVER).unwrap();
-        tree
-    };
     let tree = left_behind();
-    assert!(repair(&tree.function()).unwrap());
+    assert!(repair(&tree.function(), nobody).unwrap());
     assert_eq!(tree.function().driver().as_deref(), Some("nvme"));
-    assert!(!tree.note().exists() && !repair(&tree.function()).unwrap());
+    assert!(!tree.note().exists() && !repair(&tree.function(), nobody).unwrap());
     let tree = left_behind();
-    assert_eq!(release(&tree.roots(), tree.function().bdf).unwrap(), Released::Restored("nvme".into()));
-    assert_eq!(release(&tree.roots(), tree.function().bdf).unwrap(), Released::Bound("nvme".into()));
+    assert_eq!(
+        release(&tree.roots(), tree.function().bdf, nobody).unwrap(),
+        Released::Restored("nvme".into())
+    );
+    assert_eq!(release(&tree.roots(), tree.function().bdf, nobody).unwrap(), Released::Bound("nvme".into()));
 }
 
 #[test]
 fn what_somebody_else_bound_is_released_when_asked_and_never_repaired() {
     for driver in [Some(VFIO_DRIVER), None] {
         let tree = Tree::new(driver);
-        assert!(!repair(&tree.function()).unwrap());
+        assert!(!repair(&tree.function(), nobody).unwrap());
         assert_eq!(tree.function().driver().as_deref(), driver);
-        assert_eq!(release(&tree.roots(), tree.function().bdf).unwrap(), Released::Restored("nvme".into()));
+        assert_eq!(
+            release(&tree.roots(), tree.function().bdf, nobody).unwrap(),
+            Released::Restored("nvme".into())
+        );
         assert_eq!(tree.function().driver().as_deref(), Some("nvme"));
     }
+}
+
+#[test]
+fn what_somebody_has_through_vfio_is_neither_released_nor_repaired() {
+    let used = |_: &PciFunction| Some(vec!["process 77 (qemu)".to_string()]);
+    let tree = left_behind();
+    let errors =
+        [repair(&tree.function(), used).err(), release(&tree.roots(), tree.function().bdf, used).err()];
+    for error in errors {
+        let error = error.unwrap();
+        assert!(
+            error.to_string().contains("in use through VFIO: stop who has it first (process 77"),
+            "{error}"
+        );
+        assert!(matches!(error, LeaseError::Used { by, .. } if by == ["process 77 (qemu)"]));
+    }
+    // Nothing was changed, and what is to be put back is still known.
+    assert_eq!(tree.function().driver().as_deref(), Some(VFIO_DRIVER));
+    assert_eq!(tree.function().driver_override().as_deref(), Some(VFIO_DRIVER));
+    assert!(repair(&tree.function(), nobody).unwrap());
+    let tree = Tree::new(Some(VFIO_DRIVER));
+    assert!(release(&tree.roots(), tree.function().bdf, used).is_err() && !tree.note().exists());
+    // A driver of the kernel has nobody behind it that would have to be asked.
+    let tree = Tree::new(Some("nvme"));
+    assert_eq!(release(&tree.roots(), tree.function().bdf, used).unwrap(), Released::Bound("nvme".into()));
 }
 
 #[test]
@@ -182,5 +230,5 @@ fn without_vfio_or_a_driver_to_go_back_to_nothing_is_changed() {
     fs::remove_dir_all(tree.roots().sys.join("bus/pci/drivers").join(VFIO_DRIVER)).unwrap();
     assert!(matches!(Lease::take(&tree.function(), &[], || {}), Err(LeaseError::NoVfio)));
     let absent = Bdf::parse("0000:02:00.0").unwrap();
-    assert!(matches!(release(&tree.roots(), absent), Err(LeaseError::Absent(_))));
+    assert!(matches!(release(&tree.roots(), absent, nobody), Err(LeaseError::Absent(_))));
 }

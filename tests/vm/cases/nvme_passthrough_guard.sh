@@ -1,5 +1,5 @@
-# What speaks against a block device speaks against passthrough to it, and a sanitize looks at the other namespaces, too. After a kill
-# the drive is free, and its next run works.
+# What speaks against a block device speaks against passthrough to it, and the other way round; a sanitize looks at the other namespaces,
+# too. Another drive's node under this one's name is not looked at in its place. After a kill the drive is free, and its next run works.
 #guest {"disks": {"disk0": "8M", "first": "8M", "second": "8M"}, "modules": ["ext4"], "devices": [
 #guest "nvme,serial=VM0,drive=disk0", "nvme,id=two,serial=VM1",
 #guest "nvme-ns,drive=first,nsid=1,bus=two", "nvme-ns,drive=second,nsid=2,bus=two"]}
@@ -33,7 +33,16 @@ umount /mnt
 refused /dev/nvme${one}n1 /dev/ng${one}n1 WRONG "$write" "this is 'VM0'"
 sleep 100 3<>/dev/ng${one}n1 &
 refused /dev/nvme${one}n1 /dev/ng${one}n1 VM0 "$write" "in use by process $!"
+refused /dev/nvme${one}n1 /dev/nvme${one}n1 VM0 "$write" "in use by process $!"
 kill $!
+
+# Consent, claim and signatures of one drive, and commands to another: a container's /dev, or one that was laid out by hand.
+mv /dev/nvme${one}n1 /dev/own
+mknod /dev/nvme${one}n1 b $(tr : ' ' </sys/block/nvme${two}n1/dev)
+for serial in VM0 VM1; do
+    refused /dev/own /dev/ng${one}n1 $serial "$write" "/dev/nvme${one}n1 leads to device"
+done
+mv -f /dev/own /dev/nvme${one}n1
 
 mke2fs -F /dev/nvme${two}n2 >/dev/null
 mount -t ext4 -o ro /dev/nvme${two}n2 /mnt

@@ -1,6 +1,8 @@
 # A drive taken from the kernel goes back whatever becomes of the run: after a kill, after a kill of the guardian too, by a command and
-# by the run that comes next. While a run has it, nobody else gets it.
-#guest {"disks": {"disk0": "64M"}, "devices": ["nvme,serial=VM0,drive=disk0"], "programs": ["dd"],
+# by the run that comes next. While a run has it, or somebody else has it through VFIO, nobody gets it. One
+# that is unplugged meanwhile ends the run as failed, and nothing waits for it.
+#guest {"disks": {"disk0": "64M"}, "programs": ["dd"],
+#guest  "devices": ["pcie-root-port,id=slot9,chassis=9,slot=9", "nvme,serial=VM0,drive=disk0,bus=slot9,id=hot"],
 #guest  "modules": ["vfio-pci", "vfio_iommu_type1"], "iommu": true}
 set -eu
 
@@ -24,6 +26,16 @@ status=0; run second 1 || status=$?
 [ $status -eq 3 ] && grep 'is in use by another run' /tmp/second.out
 status=0; testdrive-engine drives --release $address >/tmp/release.out || status=$?
 [ $status -eq 3 ] && cat /tmp/release.out
+echo "the same where the user left no note, as a virtual machine would have none"
+rm /run/testdrive/*
+status=0; testdrive-engine drives --release $address >/tmp/release.out || status=$?
+[ $status -eq 3 ] && grep 'in use by process [0-9]* (testdrive-engin' /tmp/release.out
+[ -z "$(ls /run/testdrive)" ]
+printf 'pid 1\ndriver nvme\ndriver_override \n' >/run/testdrive/pci-$address
+status=0; run second 1 || status=$?
+[ $status -eq 3 ] && grep 'in use by process [0-9]* (testdrive-engin' /tmp/second.out
+rm /run/testdrive/*
+[ "$(driver)" = vfio-pci ]
 echo "killed: the guardian gives it back"
 kill -KILL $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
 wait_until is_back
@@ -58,3 +70,17 @@ kill -INT $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
 wait $! || [ $? -eq 5 ]
 is_back
 reads
+
+echo "unplugged: there is nothing to give back, and the run has not succeeded"
+run seventh 600 &
+wait_until runs seventh
+echo '{"execute": "device_del", "arguments": {"id": "hot"}}' >/job/monitor.unplug.part
+mv /job/monitor.unplug.part /job/monitor.unplug
+asked_back() { dmesg | grep -q 'device request'; }
+wait_until asked_back
+kill -INT $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3) || true
+status=0; wait $! || status=$?
+tail -n 1 /tmp/seventh.out
+[ $status -eq 4 ] && grep 'drive_not_given_back' /tmp/seventh.out | grep 'is gone from its slot'
+wait_until [ ! -e /sys/bus/pci/devices/$address ]
+[ -z "$(ls /run/testdrive)" ]

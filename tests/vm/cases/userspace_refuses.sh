@@ -55,6 +55,16 @@ sleep 1000 </dev/$name &
 run "pci:$address?namespace=1" 1 null; refused 3 'in use by process'
 kill $!
 wait $! || true
+sleep 1000 3<>/dev/ng${name#nvme}n2 &
+run "pci:$address?namespace=1" 1 null; refused 3 'in use by process'
+kill $!
+wait $! || true
+# Another drive's node under the name of one of the namespaces.
+mv /dev/${name}n2 /dev/own
+other=$(ls /sys/block | grep '^nvme[0-9]*n[0-9]*$' | grep -v ^$name | head -n 1)
+mknod /dev/${name}n2 b $(tr : ' ' </sys/block/$other/dev)
+run "pci:$address?namespace=1" 1 null; refused 3 "/dev/${name}n2 leads to device"
+mv -f /dev/own /dev/${name}n2
 # What only the other namespace carries takes no second consent, but what the named one carries does.
 run "pci:$address?namespace=2" 0 '"VM0"'; refused 3 'a signature of swap'
 run "pci:$address?namespace=1" 0 '"VM0"'; [ $status -eq 0 ]

@@ -18,4 +18,4 @@ type WideRing = io_uring::IoUring<io_uring::squeue::Entry128, io_uring::cqueue::
 pub use device::{PassthruDevice, PassthruOptions};
 pub use drive::PassthruDrive;
 pub use ioctl::CharacterAdmin;
-pub(crate) use open::open;
+pub(crate) use open::{open, refuse_zoned};

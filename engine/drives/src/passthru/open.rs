@@ -3,10 +3,10 @@
 use super::device::{PassthruDevice, PassthruOptions};
 use super::ioctl::{namespace_id, CharacterAdmin};
 use super::limits::CommandLimits;
-use crate::guard::{cannot_open, handle, open_block, reopen, OpenRequest};
+use crate::guard::{cannot_open, handle, open_handle, reopen, OpenRequest};
+use crate::node::open_node;
 use crate::nvme_admin::{AdminError, NvmeAdmin};
 use crate::nvme_siblings;
-use crate::openers::{openers, Opened};
 use crate::refusal::{Reason, Refusal};
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use std::fs::File;
@@ -53,8 +53,8 @@ pub(crate) fn open(
         |what: String| Refusal::Unsafe { target: given.clone(), reasons: vec![Reason::Unknown(what)] };
     let disk = block_of_character(number, roots).map_err(|error| unknown(error.to_string()))?;
     refuse_zoned(given, &disk)?;
-    refuse_other_writers(request, number, roots)?;
-    let mut guarded = open_block(request, &roots.dev.join(&disk.name), roots)?;
+    let node = open_node(&disk, roots).map_err(|error| error.refusal(given))?;
+    let mut guarded = open_handle(request, &disk.node(), node, roots)?;
     let writes = request.access.writes();
     let character = reopen(&character, writes, 0).map_err(|error| cannot_open(path, &error))?;
     let character = Arc::new(character);
@@ -69,13 +69,13 @@ pub(crate) fn open(
     let mut queue = CharacterAdmin::new(Arc::clone(&character));
     let mut admin = NvmeAdmin::new(&mut queue, nsid);
     let controller = admin.controller().map_err(failed)?;
+    same_drive(given, &disk, &controller)?;
     let namespace = admin.namespace().map_err(failed)?;
     let limits = admin.limits();
     let mut others = Vec::new();
     if request.access.is_of_all(&controller) {
         others = nvme_siblings::claim(request, &disk, roots)?;
-        let active = admin.active_namespaces().map_err(failed)?;
-        nvme_siblings::check_all_seen(given, &disk, &active, roots)?;
+        nvme_siblings::check_all_seen(given, &disk, &controller, &mut admin, roots)?;
     }
     guarded.device.identity.path = "nvme_passthrough".into();
     let mut device = PassthruDevice {
@@ -168,7 +168,7 @@ fn character_number(path: &Path, handle: &File) -> Result<DeviceNumber, Refusal>
 }
 
 /// Zones are written in an order of their own.
-fn refuse_zoned(given: &str, disk: &BlockDevice) -> Result<(), Refusal> {
+pub(crate) fn refuse_zoned(given: &str, disk: &BlockDevice) -> Result<(), Refusal> {
     match disk.attribute("queue/zoned") {
         Some(zoned) if zoned != "none" => Err(Refusal::Usage(format!(
             "{given} has zones ({zoned}), which this path does not know: give its block device"
@@ -177,19 +177,17 @@ fn refuse_zoned(given: &str, disk: &BlockDevice) -> Result<(), Refusal> {
     }
 }
 
-/// Commands of others by the character device pass every claim.
-fn refuse_other_writers(
-    request: &OpenRequest<'_>,
-    number: DeviceNumber,
-    roots: &SystemRoots,
-) -> Result<(), Refusal> {
-    if !request.access.writes() {
+/// Looks whether who answers the commands is the drive that was consented to.
+fn same_drive(given: &str, disk: &BlockDevice, controller: &ControllerIdentity) -> Result<(), Refusal> {
+    // What cannot be printed is in one of the two only.
+    let mut seen = disk.attribute("device/serial").unwrap_or_default();
+    seen.retain(|each| (' '..='~').contains(&each));
+    if seen == controller.serial {
         return Ok(());
     }
-    let open = openers(roots, |opened| opened == Opened::Character(number));
-    let writers: Vec<String> = open.iter().filter(|each| each.writable).map(|each| each.name()).collect();
-    let reasons = if writers.is_empty() { Vec::new() } else { vec![Reason::Busy(writers)] };
-    Refusal::unless_empty(&request.uri.given, reasons)
+    let what =
+        format!("{given} answers as the drive {:?}, and {} is of {seen:?}", controller.serial, disk.name);
+    Err(Refusal::because(given, Reason::Unknown(what)))
 }
 
 fn same_namespace(character: &File, block: &File) -> io::Result<u32> {
@@ -254,5 +252,47 @@ mod tests {
         symlink(&other, &link).unwrap();
         let error = block_of_character(DeviceNumber { major: 240, minor: 0 }, &roots).unwrap_err();
         assert!(error.to_string().contains("not of the same controller"), "{error}");
+    }
+
+    #[test]
+    fn a_drive_that_answers_by_another_serial_is_not_the_one_that_was_consented_to() {
+        let disk = |serial: &str| {
+            let (folder, roots) = host();
+            fs::write(roots.sys.join("devices/nvme/nvme0/serial"), serial).unwrap();
+            let disk = block_of_character(DeviceNumber { major: 240, minor: 0 }, &roots).unwrap();
+            (folder, disk)
+        };
+        let controller = ControllerIdentity { serial: "S4EW".into(), ..ControllerIdentity::default() };
+        let checked = |serial: &str| {
+            let (_folder, disk) = disk(serial);
+            same_drive("/dev/ng0n1", &disk, &controller)
+        };
+        assert_eq!(checked("S4EW                \n"), Ok(()));
+        let refusal = checked("S4EX\n").unwrap_err();
+        assert!(refusal.to_string().contains("answers as the drive \"S4EW\", and nvme0n1 is of \"S4EX\""));
+        assert_eq!(refusal.exit_status(), 3);
+    }
+
+    #[test]
+    fn a_block_node_that_leads_to_another_disk_is_refused() {
+        let (folder, mut roots) = host();
+        // What /dev/null has for a number is the character device of this host's namespace.
+        symlink(roots.sys.join("devices/nvme/nvme0/ng0n1"), roots.sys.join("dev/char/1:3")).unwrap();
+        let other = roots.sys.join("devices/nvme/nvme7/nvme7n1");
+        fs::create_dir_all(&other).unwrap();
+        fs::write(other.join("dev"), "259:7\n").unwrap();
+        fs::create_dir_all(roots.sys.join("class/block")).unwrap();
+        symlink(&other, roots.sys.join("class/block/nvme7n1")).unwrap();
+        roots.dev = folder.path().join("nodes");
+        fs::create_dir_all(&roots.dev).unwrap();
+        fs::write(roots.dev.join("nvme7n1"), "").unwrap();
+        symlink("nvme7n1", roots.dev.join("nvme0n1")).unwrap();
+        let uri = crate::DriveUri::parse("/dev/ng0n1").unwrap();
+        let consent = crate::Consent { erase: Some("VM7".into()), erase_signatures: true };
+        let request =
+            OpenRequest { uri: &uri, access: crate::Access::Write, consent: &consent, output: None };
+        let refusal = open(&request, Path::new("/dev/null"), PassthruOptions::default(), &roots).unwrap_err();
+        assert!(refusal.to_string().contains("leads to device 259:7, and this drive is 259:0"), "{refusal}");
+        assert_eq!(refusal.exit_status(), 3);
     }
 }
