@@ -121,5 +121,5 @@ METHOD = Method(
     " from a settled drive, since an overload leaves a drive in a worse state. A rating holds for slices of"
     " the length that stands beside it: certification takes slices of an hour over a day.",
     look,
-    settles=("rating",),
+    settles=("rating", "seed"),
 )

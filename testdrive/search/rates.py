@@ -32,10 +32,9 @@ class RateDrive(Drive):
         return f"{value:,.0f} IOPS" if value >= 100 else f"{value:.4g} IOPS"
 
     def load(self, value: float, confirming: bool) -> dict[str, Any]:
-        """The plan's parameters for a rate. Trials have the same random numbers, a confirming run others."""
-        values = self.bound().values
-        seed = values["seed"] + 1 if confirming else values["seed"]
-        return {"rate": value, "seed": seed, **confirming_length(values, confirming)}
+        """The plan's parameters for a rate."""
+        length = confirming_length(self.bound().values, confirming)
+        return {"rate": value, "seed": self.seed(confirming), **length}
 
     def settle(self) -> Path | None:
         """Bring a real drive back from the trials before it; reads alone leave nothing behind."""

@@ -30,7 +30,8 @@ class RatingDrive(Drive):
 
     def load(self, value: float, confirming: bool) -> dict[str, Any]:
         """The plan's parameters for a rating."""
-        return {"rating": int(value), **confirming_length(self.bound().values, confirming)}
+        length = confirming_length(self.bound().values, confirming)
+        return {"rating": int(value), "seed": self.seed(confirming), **length}
 
     def judged(self, value: float, confirming: bool, name: str, result: Result) -> Trial:
         """What a run came to: the verdict of the original's rules."""
@@ -53,7 +54,7 @@ class RatingDrive(Drive):
     def scale(self) -> tuple[Scale, float]:
         """The ratings from 1 to the highest that may be tried."""
         values = self.bound().values
-        start = values["from"] or START[values["method"]]
+        start = values["from"] or min(START[values["method"]], max(values["highest"], 1))
         scale = Scale(1, values["highest"], values["resolution"], whole=True)
         if not scale.lowest <= start <= scale.highest:
             raise UsageError(f"from is {start}; give a rating from 1 to highest, which is {scale.highest:g}")

@@ -64,7 +64,9 @@ class SpeedDrive(Drive):
         if by == "none" or not self.workload.writes:
             return self.state
         if self.state is None:
-            self._prepare(self.bound(prepare=by if by == "sequential" else "random"), f"{again}.rec", None)
+            how = "sequential" if by == "sequential" else "random"
+            seed = values["seed"] + self.trials
+            self._prepare(self.bound(prepare=how, seed=seed), f"{again}.rec", None)
             return None
         if by == "sequential":
             # In order there are no random numbers that could be others.

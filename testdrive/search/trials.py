@@ -154,8 +154,23 @@ class Drive(ABC):
         if result.error is not None:
             raise result.error
 
+    def seed(self, confirming: bool) -> int:
+        """What everything random of the trial that is made follows from; the same of the same search.
+
+        A real drive has a seed for each trial, the plan's and the trial's number: written over in the same
+        order again, its blocks would become free as a whole, and it would look faster than it is. Trials on
+        a modelled drive all begin in one state and have the plan's, so that nothing but the load differs. A
+        confirming run there has the next, or it would be the trial again to the last bit.
+        """
+        given = int(self.bound().values["seed"])
+        if self.target.uri.startswith("sim:"):
+            return given + 1 if confirming else given
+        return given + self.trials - 1
+
     def settle(self) -> Path | None:
         """Bring a real drive back from the trials before it, by writing all of it once.
+
+        Writes at random have another order than those before the first trial.
 
         Returns
         -------
@@ -163,7 +178,8 @@ class Drive(ABC):
             The state in which a modelled drive begins the confirming run.
         """
         if self.state is None and self.bound().values["prepare"] != "none":
-            self._prepare(self.bound(prepare=self.settled_by), f"settled-{self.trials + 1:02}.rec", None)
+            again = self.bound(prepare=self.settled_by, seed=self.bound().values["seed"] + self.trials)
+            self._prepare(again, f"settled-{self.trials + 1:02}.rec", None)
         return self.state
 
     def _uri(self, state: Path | None) -> str:

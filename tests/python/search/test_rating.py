@@ -10,7 +10,12 @@ import pytest
 from support import run_testdrive
 
 from testdrive.plans import load
+from testdrive.recording import Recording
+from testdrive.running import RunOptions, Target
 from testdrive.search.history import read_history
+from testdrive.search.rates import RateDrive
+from testdrive.search.ratings import RatingDrive
+from testdrive.search.trials import Drive
 
 OPTIONS = ("--short", "--set", "slice=2s", "--set", "for=2s", "--set", "resolution=8", "--json")
 
@@ -93,3 +98,44 @@ def test_the_load_is_that_of_the_plan_act() -> None:
         "write-reqs-per-sec",
     }
     assert rating.phases == act.phases
+
+
+@pytest.mark.parametrize(
+    ("uri", "seeds"),
+    [("file:image?size=1GiB", [7, 8, 9, 10]), ("sim:sata?capacity=1GiB", [7, 7, 7, 8])],
+)
+@pytest.mark.parametrize(
+    ("kind", "plan", "given"), [(RatingDrive, "act-rating", {}), (RateDrive, "qos", {"rules": "p99<1ms"})]
+)
+def test_no_real_drive_sees_a_sequence_twice_and_no_confirming_run_repeats_a_trial(
+    kind: type[Drive], plan: str, given: dict[str, str], uri: str, seeds: list[int]
+) -> None:
+    target = Target(uri, None, Path("nowhere"))
+    drive = kind(load(plan), given | {"seed": "7"}, target, RunOptions(), None, None)  # type: ignore[arg-type]
+    settled: list[int] = []
+    drive._prepare = lambda whole, name, state: settled.append(whole.values["seed"])  # type: ignore[method-assign]
+    found = []
+    for number, confirming in enumerate((False, False, False, True), start=1):
+        if confirming:
+            drive.settle()
+        drive.trials = number
+        found.append(drive.bound(**drive.load(100, confirming), prepare="none").phases[-1].seed)
+    assert found == seeds
+    # A load that only reads leaves nothing to settle.
+    assert settled == ([10] if kind is RatingDrive else [])
+
+
+@pytest.mark.slow
+def test_a_confirming_run_on_a_modelled_drive_has_other_places(tmp_path: Path) -> None:
+    quick = ("slice=1s", "for=1s", "highest=1", "prepare=none")
+    settings = [part for each in quick for part in ("--set", each)]
+    drive = ("--drive", "sim:sata?capacity=256MiB", "--keep", "rows")
+    done = run_testdrive("run", "act-rating", *settings, *drive, "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    offsets = []
+    for path in sorted((tmp_path / "out").glob("*.rec")):
+        with Recording.open(path) as recording:
+            rows = recording.all_rows()
+            offsets.append(recording.execute(rows.order_by("submit_ns").limit(50))["offset_bytes"].tolist())
+    trial, confirming = offsets
+    assert trial != confirming
