@@ -61,7 +61,7 @@ def derive(values: Mapping[str, Any], given: Collection[str]) -> dict[str, Any]:
     if found["service-threads"] == 0:
         found["service-threads"] = _THREADS_PER_CPU * (os.cpu_count() or 1)
     check_values(found, lambda key: _place(configuration, key))
-    _check_slices(found)
+    _check_slices(found, configuration if "for" not in given else None)
     compress = found["compress-pct"]
     written = "incompressible" if compress == 100 else {"compressible_share": round(1 - compress / 100, 2)}
     return found | {
@@ -94,14 +94,21 @@ def _place(configuration: Configuration | None, key: str) -> str:
     return f"{configuration.path}:{line}: {key}" if line else f"{configuration.path}: {key}"
 
 
-def _check_slices(found: Mapping[str, Any]) -> None:
-    whole_ns, slice_ns = found["for"], found["slice"]
+def _check_slices(found: Mapping[str, Any], configuration: Configuration | None) -> None:
+    """Refuse lengths of which a part would be judged by no slice; ``configuration`` is what gave ``for``."""
+    slice_ns = found["slice"]
     if slice_ns < SECOND_NS or slice_ns % SECOND_NS:
         raise UsageError(f"slice is {slice_ns / SECOND_NS:g} s; give whole seconds, at least one")
-    if whole_ns < slice_ns:
+    for name in ("for", "confirm-for"):
+        length_ns = found.get(name)
+        if length_ns is None or (length_ns >= slice_ns and length_ns % slice_ns == 0):
+            continue
+        called = name
+        if name == "for" and configuration is not None:
+            called = _place(configuration, "test-duration-sec")
         raise UsageError(
-            f"for is {whole_ns / SECOND_NS:g} s and slice {slice_ns / SECOND_NS:g} s: no slice would be"
-            " whole; give a longer run or a shorter slice"
+            f"{called} is {length_ns / SECOND_NS:g} s and slice {slice_ns / SECOND_NS:g} s; give a whole"
+            " number of slices, since they are what is judged"
         )
 
 

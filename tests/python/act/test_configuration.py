@@ -114,5 +114,7 @@ def test_an_impossible_value_is_told_with_its_line_too(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match=wanted):
             bind(load("act"), {"config": written(tmp_path, head + line), "slice": "5s"})
+    with pytest.raises(UsageError, match=":2: test-duration-sec is 10 s and slice 3600 s"):
+        bind(load("act"), {"config": written(tmp_path, head)})
     with pytest.raises(UsageError, match=r"nothing\.conf cannot be read"):
         bind(load("act"), {"config": tmp_path / "nothing.conf"})

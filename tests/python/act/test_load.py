@@ -113,6 +113,7 @@ def test_in_phase_the_small_ios_come_from_the_service_threads() -> None:
         ({"read-reqs-per-sec": 0, "write-reqs-per-sec": 0}, "both 0"),
         ({"for": "59m"}, "for is 3540 s and slice 3600 s"),
         ({"slice": "1500ms"}, "slice is 1.5 s"),
+        ({"for": "19s", "slice": "10s"}, "for is 19 s and slice 10 s; give a whole number of slices"),
     ],
 )
 def test_impossible_values_are_refused(given: dict[str, Any], wanted: str) -> None:
