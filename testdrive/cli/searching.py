@@ -40,6 +40,9 @@ def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: 
     """
     if request.save_state is not None or request.power or request.resume is not None:
         raise UsageError("--save-state, --power and --resume are of a single run; a search has many")
+    kind = _KINDS[plan.search or "rating"]
+    if given.get(kind.sets) is not None:
+        raise UsageError(f"{kind.sets} is what the search sets; leave it out, and {kind.instead}")
     options = RunOptions(
         erase_signatures=request.erase_signatures,
         io_timeout_s=None if request.io_timeout is None else duration_ns(request.io_timeout) / 1e9,
@@ -47,7 +50,7 @@ def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: 
         keep=request.keep,
     )
     drives = [
-        _KINDS[plan.search or "rating"](plan, given, target, options, show_on_stderr, _tell, short=short)
+        kind(plan, given, target, options, show_on_stderr, _tell, short=short)
         for target in _targets(plan, request)
     ]
     error: TestdriveError | None = None

@@ -35,7 +35,7 @@ def look(runs: Sequence[Run]) -> Findings:
     if not found:
         return Findings([], [], [SINGLE_TRIALS])
     axis = load_axis(found, "rating (times 2,000 reads/s)")
-    caption = "The highest load that each drive passed, confirmed from a settled drive."
+    caption = "The highest load that each drive passed, and passed again in a run that confirmed it."
     figures = [
         *bars(found, "act-ratings", "Ratings", caption, "confirmed rating", axis.title),
         outcomes(found, axis, "act-trials", "Trials by rating", _OUTCOMES),
@@ -44,7 +44,29 @@ def look(runs: Sequence[Run]) -> Findings:
     tables = [
         history(each, "act-history", "rating", _rating, _OUTCOMES, "holds every limit") for each in found
     ]
-    return Findings(figures, [_ratings(found), *tables], border_notes(found, "rating", "passed"))
+    notes = [*border_notes(found, "rating", "passed"), *_notes(found)]
+    return Findings(figures, [_ratings(found), *tables], notes)
+
+
+def _notes(searches: Sequence[Search]) -> list[str]:
+    """Where a rating says less of the drive than it seems to."""
+    notes = []
+    for run, found in searches:
+        name = run.subject.label
+        if found.get("host_limited"):
+            notes.append(
+                f"{name}: this host was the limit, not the drive, at the rating that failed: the drive may"
+                " pass more."
+            )
+        if found["value"] is not None and _failing(found) == "none tried":
+            notes.append(f"{name}: no rating above the result failed, so that the drive may pass more.")
+        # Histories of before do not say so.
+        if found.get("settled") is False:
+            notes.append(
+                f"{name}: the confirming run began as the trials had left the drive, which was not settled"
+                " (prepare=none)."
+            )
+    return notes
 
 
 def _rating(value: float) -> str:
@@ -86,7 +108,7 @@ def _ratings(searches: Sequence[Search]) -> Table:
                 run.subject.label,
                 result(found, _rating),
                 _failing(found),
-                found["method"],
+                _method(found),
                 f"{len(trials)}",
                 seconds(found["slice_ns"]),
                 seconds(found["trial_ns"]),
@@ -106,6 +128,11 @@ def _ratings(searches: Sequence[Search]) -> Table:
     return Table("act-ratings", "Ratings", head, rows)
 
 
+def _method(found: dict[str, Any]) -> str:
+    resolution = f" to {found['resolution']}" if found["method"] == "bisection" else ""
+    return f"{found['method']}{resolution}"
+
+
 def _failing(found: dict[str, Any]) -> str:
     """The lowest rating that failed above the result; without one, the rating may be higher."""
     passed = found["value"] or 0
@@ -117,9 +144,10 @@ METHOD = Method(
     "act-rating",
     "ACT rating",
     "The rating of a drive is the highest multiple of 2,000 reads and 1,000 writes a second at which its"
-    " reads stay in time. It is searched between a load that passes and one that fails, and then confirmed"
-    " from a settled drive, since an overload leaves a drive in a worse state. A rating holds for slices of"
-    " the length that stands beside it: certification takes slices of an hour over a day.",
+    " reads stay in time. It is searched between a load that passes and one that fails, and then confirmed,"
+    " on a drive that is settled first where it was prepared, since an overload leaves it in a worse state. A"
+    " rating holds for slices of the length that stands beside it: certification takes slices of an hour over"
+    " a day.",
     look,
     settles=("rating", "seed"),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from testdrive.qos.verdict import LOAD_PHASE, broken_intervals
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect
 from testdrive.search.early import Watch
-from testdrive.search.trials import Drive, confirming_length, lengths
+from testdrive.search.trials import Drive, confirming_length, failing_above, lengths
 
 #: Where a search begins without a word from the user.
 START_IOPS = 10_000.0
@@ -24,6 +23,7 @@ class RateDrive(Drive):
     """One drive through the search of its rate."""
 
     key = "rate_iops"
+    sets, instead = "rate", "say with from, lowest and highest which are tried"
     settled_by = "random"
 
     @staticmethod
@@ -35,6 +35,11 @@ class RateDrive(Drive):
         """The plan's parameters for a rate."""
         length = confirming_length(self.bound().values, confirming)
         return {"rate": value, "seed": self.seed(confirming), **length}
+
+    @property
+    def settles(self) -> bool:
+        """Reads alone leave nothing behind that would have to be settled."""
+        return super().settles or self.bound().values["read-share"] == 1
 
     def settle(self) -> Path | None:
         """Bring a real drive back from the trials before it; reads alone leave nothing behind."""
@@ -132,18 +137,3 @@ class RateDrive(Drive):
             f" {self.shown(claimed)} with intervals of {values['interval'] / SECOND_NS:g} s: give a longer"
             " interval"
         )
-
-
-def failing_above(found: Found) -> float | None:
-    """The lowest rate that failed above the result; None where none did, or nothing was found.
-
-    Of a search that was stopped, the lowest that failed at all.
-    """
-    if found.value is None and found.unfinished is None:
-        return None
-    result = found.value or 0.0
-    above = min(
-        (trial.value for trial in found.history if not trial.passes and trial.value > result),
-        default=math.inf,
-    )
-    return None if math.isinf(above) else above

@@ -11,7 +11,7 @@ from testdrive.plans import BoundPlan
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect, step_down
 from testdrive.search.early import Watch
-from testdrive.search.trials import Drive, confirming_length, lengths
+from testdrive.search.trials import Drive, confirming_length, failing_above, lengths
 
 #: Where a search begins without a word from the user.
 START = {"bisection": 32, "step-down": 150}
@@ -21,6 +21,7 @@ class RatingDrive(Drive):
     """One drive through the search of its rating."""
 
     key = "rating"
+    sets, instead = "rating", "say with from and highest which are tried, or run the plan act at one rating"
     settled_by = "salt"
 
     @staticmethod
@@ -78,12 +79,51 @@ class RatingDrive(Drive):
         return Watch(recording, LOAD_PHASE, values["slice"], slices, broken_slices)
 
     def facts(self, found: Found) -> dict[str, Any]:
-        """The slices, and how long trials are."""
+        """The failing rating next above, whether the host failed it, the slices, and how long trials are."""
         values = self.bound().values
-        return {"slice_ns": values["slice"], **lengths(values)}
+        failing = failing_trial(found)
+        return {
+            "failing_rating": None if failing is None else failing.value,
+            "host_limited": is_of_host(failing),
+            "highest": values["highest"],
+            "slice_ns": values["slice"],
+            **lengths(values),
+        }
 
     def told(self, found: Found) -> str:
-        """The result in a line."""
-        rating = "none that passes" if found.value is None else self.shown(found.value)
-        slice_s = self.bound().values["slice"] / 1e9
-        return f"rating {rating}, slices of {slice_s:,g} s, {len(found.history)} trials"
+        """The result in a line: the rating, what failed above it, and how closely it was searched."""
+        values = self.bound().values
+        failing = failing_trial(found)
+        if found.value is None:
+            lowest = min(trial.value for trial in found.history)
+            parts = [f"rating none that passes; the lowest tried is {self.shown(lowest)}"]
+        else:
+            parts = [f"rating {self.shown(found.value)}"]
+            if failing is not None:
+                parts.append(f"{self.shown(failing.value)} fails")
+            elif found.value >= values["highest"]:
+                parts.append("nothing failed above, and it is the highest that may be tried")
+            else:
+                parts.append("nothing failed above, so that it may be higher: begin with a higher from")
+        if failing is not None and is_of_host(failing):
+            parts.append(f"at {self.shown(failing.value)} this host was the limit, not the drive")
+        parts.append(f"slices of {values['slice'] / 1e9:,g} s")
+        by = f"resolution {values['resolution']}"
+        if values["method"] == "step-down":
+            by = f"in steps of {values['step']}"
+        parts.append(f"{len(found.history)} trials, {by}")
+        return "; ".join(parts)
+
+
+def failing_trial(found: Found) -> Trial | None:
+    """The trial of the lowest rating that failed above the result, or of the lowest of all without one."""
+    failed = [trial for trial in found.history if not trial.passes]
+    if found.value is not None:
+        above = failing_above(found)
+        failed = [trial for trial in failed if trial.value == above]
+    return min(failed, key=lambda trial: trial.value, default=None)
+
+
+def is_of_host(trial: Trial | None) -> bool:
+    """Whether a trial failed because this host could not send its load in time."""
+    return trial is not None and trial.figures.get("limited_by") == "host"

@@ -14,8 +14,7 @@ from testdrive.manifest import read_manifest
 from testdrive.report import units
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect
-from testdrive.search.rates import failing_above
-from testdrive.search.trials import Drive
+from testdrive.search.trials import Drive, failing_above
 
 #: The speed at which a search begins: as recorded.
 START = 1.0
@@ -25,6 +24,7 @@ class SpeedDrive(Drive):
     """One drive through the search of its headroom."""
 
     key = "speed"
+    sets, instead = "speed", "say with lowest and highest which are tried"
     settled_by = "random"
 
     @cached_property
@@ -52,6 +52,11 @@ class SpeedDrive(Drive):
             "to": f"{window.to_ns}ns",
             "opcodes": self.workload.opcodes,
         }
+
+    @property
+    def settles(self) -> bool:
+        """Reads alone leave nothing behind that would have to be settled."""
+        return super().settles or not self.workload.writes
 
     def settle(self) -> Path | None:
         """Write the drive at random once more, a modelled one too; reads alone leave nothing behind.

@@ -7,6 +7,7 @@ through the trials one after the other, as it would with act_storage.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -39,6 +40,9 @@ class Drive(ABC):
 
     #: What a load is called among results, with its unit.
     key: ClassVar[str]
+    #: The plan's parameter that trials set, and what a user gives instead.
+    sets: ClassVar[str]
+    instead: ClassVar[str]
     #: The value of ``prepare`` by which a drive is settled.
     settled_by: ClassVar[str]
 
@@ -167,6 +171,11 @@ class Drive(ABC):
             return given + 1 if confirming else given
         return given + self.trials - 1
 
+    @property
+    def settles(self) -> bool:
+        """Whether a confirming run begins on a drive that the trials before it did not leave as it is."""
+        return self.target.uri.startswith("sim:") or self.bound().values["prepare"] != "none"
+
     def settle(self) -> Path | None:
         """Bring a real drive back from the trials before it, by writing all of it once.
 
@@ -260,8 +269,8 @@ class Drive(ABC):
         if not found.history:
             return
         place = self.decisive(found)
-        resolution = self.bound().values["resolution"]
-        write_history(place, found, {**self.facts(found), "resolution": resolution})
+        more = {"resolution": self.bound().values["resolution"], "settled": self.settles}
+        write_history(place, found, {**self.facts(found), **more})
         if self._kept not in (None, place):
             remove_history(self._kept)
         self._kept = place
@@ -270,6 +279,21 @@ class Drive(ABC):
         """The recording of the trial that decided: the confirming one, or the last that failed."""
         assert found.history[-1].recording is not None, "trials on drives are recorded"
         return self.folder / found.history[-1].recording
+
+
+def failing_above(found: Found) -> float | None:
+    """The lowest load that failed above the result; None where none did, or nothing was found.
+
+    Of a search that was stopped, the lowest that failed at all.
+    """
+    if found.value is None and found.unfinished is None:
+        return None
+    result = found.value or 0.0
+    above = min(
+        (trial.value for trial in found.history if not trial.passes and trial.value > result),
+        default=math.inf,
+    )
+    return None if math.isinf(above) else above
 
 
 def confirming_length(values: Mapping[str, Any], confirming: bool) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from testdrive.plans import bind, load
 from testdrive.running import RunOptions, Target
 from testdrive.search.bisection import Found, Trial, bisect
 from testdrive.search.history import read_history
-from testdrive.search.rates import RateDrive, failing_above
+from testdrive.search.rates import RateDrive
+from testdrive.search.trials import failing_above
 
 DRIVE = "sim:sata?capacity=2GiB"
 QUICK = ("interval=1s", "for=2s", "settle=1s", "resolution=0.1", "span=0.25")
@@ -78,6 +79,7 @@ def test_reads_are_judged_unless_there_are_none() -> None:
         (("--set", "max<1s", "--set", "arrivals=poisson", "--arrivals", "constant"), "both given"),
         (("--set", "max<1s", "--arrivals", "bursts"), "not one of poisson, constant"),
         (("--set", "max<1s", "--set", "resolution=0"), "resolution is 0"),
+        (("--set", "max<1s", "--set", "rate=5"), "rate is what the search sets"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, options: tuple[str, ...], wanted: str) -> None:

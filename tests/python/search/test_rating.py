@@ -11,7 +11,8 @@ from support import run_testdrive
 
 from testdrive.plans import load
 from testdrive.recording import Recording
-from testdrive.running import RunOptions, Target
+from testdrive.running import Result, RunOptions, Target
+from testdrive.search.bisection import Found, Trial
 from testdrive.search.history import read_history
 from testdrive.search.rates import RateDrive
 from testdrive.search.ratings import RatingDrive
@@ -65,6 +66,8 @@ def test_no_rating_is_a_verdict_of_fail(tmp_path: Path) -> None:
     [
         (("--set", "from=2000"), "from is 2000"),
         (("--set", "step=0"), "resolution and step"),
+        (("--set", "confirm-for=3s"), "confirm-for is 3 s and slice 2 s"),
+        (("--set", "rating=7"), "rating is what the search sets"),
         (("--save-state", "x.state"), "of a single run"),
     ],
 )
@@ -73,6 +76,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, options: tuple[str, ...]
     done = run_testdrive("run", "act-rating", *OPTIONS, *drive, *options, "-o", tmp_path / "out")
     assert done.returncode == 2
     assert wanted in done.stderr
+    assert not list(tmp_path.glob("**/*.rec")), "no drive was touched"
 
 
 def test_the_load_is_that_of_the_plan_act() -> None:
@@ -98,6 +102,48 @@ def test_the_load_is_that_of_the_plan_act() -> None:
         "write-reqs-per-sec",
     }
     assert rating.phases == act.phases
+
+
+def a_drive(uri: str = "sim:sata?capacity=1GiB", **given: str) -> RatingDrive:
+    target = Target(uri, None, Path("nowhere"))
+    return RatingDrive(load("act-rating"), given, target, RunOptions(), None, None)  # type: ignore[arg-type]
+
+
+def test_a_rating_that_nothing_failed_above_is_called_so() -> None:
+    passed = Trial(1000, True)
+    bound = Found(1000, [passed, Trial(1000, True, confirming=True)], "bisection")
+    assert "nothing failed above, and it is the highest that may be tried" in a_drive().told(bound)
+    assert a_drive().facts(bound)["failing_rating"] is None
+    first = Found(2, [Trial(2, True), Trial(2, True, confirming=True)], "step-down")
+    assert "it may be higher" in a_drive(method="step-down").told(first)
+    enclosed = Found(20, [Trial(20, True), Trial(24, False), Trial(40, False)], "bisection")
+    told = a_drive(resolution="4").told(enclosed)
+    assert told.startswith("rating 20x; 24x fails; ")
+    assert told.endswith("3 trials, resolution 4")
+    assert a_drive().facts(enclosed)["failing_rating"] == 24
+    assert "rating none that passes; the lowest tried is 1x" in a_drive().told(
+        Found(None, [Trial(2, False), Trial(1, False)], "bisection")
+    )
+
+
+def test_a_rating_that_the_host_limits_is_called_so() -> None:
+    failed = Trial(24, False, cannot_keep_up=True, figures={"limited_by": "host"})
+    found = Found(20, [Trial(20, True), failed, Trial(20, True, confirming=True)], "bisection")
+    assert a_drive().facts(found)["host_limited"]
+    assert "at 24x this host was the limit, not the drive" in a_drive().told(found)
+
+
+def test_an_undelivered_load_is_a_trial_that_cannot_keep_up() -> None:
+    act = {"verdict": "fail", "reasons": ["x"], "not_delivered": {"slice": 1}, "limited_by": "host"}
+    result = Result(a_drive().target, {"act": act})
+    trial = a_drive().judged(4, False, "a.rec", result)
+    assert (trial.passes, trial.cannot_keep_up, trial.figures["limited_by"]) == (False, True, "host")
+
+
+def test_what_is_written_over_before_it_is_confirmed_is_called_settled() -> None:
+    assert a_drive().settles
+    assert a_drive("file:image?size=1GiB").settles
+    assert not a_drive("file:image?size=1GiB", prepare="none").settles
 
 
 @pytest.mark.parametrize(
