@@ -1,7 +1,7 @@
 //! What a file or device stands on: the block devices beneath it, through file systems, partitions, device mapper, md and loop
 //! devices.
 
-use crate::mounts::all_mounts;
+use crate::guard::mounts::all_mounts;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! The questions that only an open block device answers.
 
-use crate::openers::FileId;
+use crate::guard::openers::FileId;
 use crate::sysfs::DeviceNumber;
 use std::fs::File;
 use std::io;

@@ -1,13 +1,13 @@
 //! The drives of this host, with whether each may be erased and every reason why not.
 
 use crate::drive_paths::{namespace_of, paths_of, DrivePath};
+use crate::guard::node::{open_node, NodeError};
+use crate::guard::refusal::Reason;
+use crate::guard::signatures::Signature;
+use crate::guard::state::State;
+use crate::guard::usage::{Snapshot, Usage};
 use crate::identity::{backing_file, erase_name, features, identify};
-use crate::node::{open_node, NodeError};
-use crate::refusal::Reason;
-use crate::signatures::Signature;
-use crate::state::State;
 use crate::sysfs::{BlockDevice, SystemRoots};
-use crate::usage::{Snapshot, Usage};
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
@@ -153,7 +153,7 @@ fn unopened(
 ) -> (Usage, Vec<Signature>, Vec<String>, Vec<Reason>) {
     let usage = snapshot.usage_of_device(disk);
     let partitions = disk.partitions().unwrap_or_default().into_iter().map(|each| each.name).collect();
-    let mut reasons = crate::refusal::reasons_of_usage(&usage);
+    let mut reasons = crate::guard::refusal::reasons_of_usage(&usage);
     if disk.is_read_only() {
         reasons.push(Reason::ReadOnly);
     }

@@ -1,12 +1,12 @@
 //! A drive opened for a run, whichever path leads to it.
 
 use crate::device::Device;
+use crate::guard::refusal::Refusal;
 use crate::guard::{open_for_run, GuardedTarget, OpenRequest};
 use crate::made_file::MadeFile;
-use crate::nvme_target::NvmeTarget;
+use crate::nvme::target::NvmeTarget;
 use crate::passthru::{self, PassthruDevice, PassthruOptions};
-use crate::pci_target::PciTarget;
-use crate::refusal::Refusal;
+use crate::pci::target::PciTarget;
 use crate::sim::SimDrive;
 use crate::sim_state::check_state_path;
 use crate::sysfs::SystemRoots;

@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::thread;
 use std::time::Duration;
 use testdrive_drives::guard::OpenRequest;
-use testdrive_drives::nvme_admin::{AdminData, AdminError, AdminQueue};
+use testdrive_drives::nvme::admin::{AdminData, AdminError, AdminQueue};
 use testdrive_drives::{Access, Consent, DriveKind, DriveUri, PciTarget, Reason, Refusal};
 use testdrive_nvme::{IdentifyWhat, NvmCommand};
 use tree::Tree;

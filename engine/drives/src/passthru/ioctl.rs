@@ -1,6 +1,6 @@
 //! What the kernel takes at an NVMe character device: admin commands by ioctl, I/O commands by io_uring.
 
-use crate::nvme_admin::{AdminData, AdminError, AdminQueue};
+use crate::nvme::admin::{AdminData, AdminError, AdminQueue};
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;

@@ -3,11 +3,11 @@
 use super::device::{PassthruDevice, PassthruOptions};
 use super::ioctl::{namespace_id, CharacterAdmin};
 use super::limits::CommandLimits;
+use crate::guard::node::open_node;
+use crate::guard::refusal::{Reason, Refusal};
 use crate::guard::{cannot_open, handle, open_handle, reopen, OpenRequest};
-use crate::node::open_node;
-use crate::nvme_admin::{AdminError, NvmeAdmin};
-use crate::nvme_siblings;
-use crate::refusal::{Reason, Refusal};
+use crate::nvme::admin::{AdminError, NvmeAdmin};
+use crate::nvme::siblings;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use std::fs::File;
 use std::io;
@@ -74,8 +74,8 @@ pub(crate) fn open(
     let limits = admin.limits();
     let mut others = Vec::new();
     if request.access.is_of_all(&controller) {
-        others = nvme_siblings::claim(request, &disk, roots)?;
-        nvme_siblings::check_all_seen(given, &disk, &controller, &mut admin, roots)?;
+        others = siblings::claim(request, &disk, roots)?;
+        siblings::check_all_seen(given, &disk, &controller, &mut admin, roots)?;
     }
     guarded.device.identity.path = "nvme_passthrough".into();
     let mut device = PassthruDevice {

@@ -1,15 +1,15 @@
 //! The guard for `file:` targets: a regular file that stands in for a drive. A user's file is as dear as a user's drive.
 
 use crate::device::{Device, DeviceKind, PUNCH_HOLE};
-use crate::file_kind::{check_is_regular, is_marked, mark};
+use crate::guard::file_kind::{check_is_regular, is_marked, mark};
+use crate::guard::probe;
+use crate::guard::refusal::{reasons_of_usage, signature_names, Reason, Refusal};
+use crate::guard::usage::{file_id, Snapshot};
 use crate::guard::{
     cannot_open, consent_reason, handle, reopen, reopen_direct, Access, GuardedTarget, OpenRequest,
 };
-use crate::probe;
-use crate::refusal::{reasons_of_usage, signature_names, Reason, Refusal};
 use crate::size::size_text;
 use crate::sysfs::SystemRoots;
-use crate::usage::{file_id, Snapshot};
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;

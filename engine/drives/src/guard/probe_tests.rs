@@ -1,7 +1,7 @@
 //! Every row of the table, written where it says, is found; nothing is found where nothing is.
 
 use super::*;
-use crate::signatures::At;
+use crate::guard::signatures::At;
 
 const SIZE_BYTES: u64 = (80 << 20) + 12_288;
 

@@ -4,15 +4,27 @@
 //! against it is it opened for writing with O_EXCL, which the kernel gives to one holder only. The claim is kept for the whole run,
 //! and everything is checked once more under it.
 
+mod blkid;
+mod file;
+mod file_kind;
+pub(crate) mod mounts;
+pub(crate) mod node;
+mod nvmet;
+pub(crate) mod openers;
+mod probe;
+pub(crate) mod refusal;
+pub mod signatures;
+pub(crate) mod state;
+pub(crate) mod usage;
+
 use crate::device::{Device, DeviceKind};
-use crate::guard_file;
+use crate::guard::refusal::{Reason, Refusal};
+use crate::guard::state::State;
+use crate::guard::usage::{existing_ancestor, Snapshot, Usage};
 use crate::identity::{erase_name, features, identify};
 use crate::ioctl::geometry;
-use crate::refusal::{Reason, Refusal};
-use crate::state::State;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use crate::uri::{DriveKind, DriveUri};
-use crate::usage::{existing_ancestor, Snapshot, Usage};
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -107,7 +119,7 @@ pub fn open_for_run(request: &OpenRequest) -> Result<GuardedTarget, Refusal> {
 pub fn open_with_roots(request: &OpenRequest, roots: &SystemRoots) -> Result<GuardedTarget, Refusal> {
     match &request.uri.kind {
         DriveKind::Block { path } => open_block(request, path, roots),
-        DriveKind::File { path, size_bytes } => guard_file::open(request, path, *size_bytes, roots),
+        DriveKind::File { path, size_bytes } => file::open(request, path, *size_bytes, roots),
         DriveKind::Passthru { .. } | DriveKind::Pci(_) | DriveKind::Sim { .. } | DriveKind::Null { .. } => {
             Err(Refusal::Usage(format!(
                 "'{}' is neither a block device nor a file: give one of them",
@@ -296,6 +308,6 @@ fn guarded(
         polled: features.polled,
         identity,
     };
-    let warnings = if direct { Vec::new() } else { vec![guard_file::page_cache_warning(&request.uri.given)] };
+    let warnings = if direct { Vec::new() } else { vec![file::page_cache_warning(&request.uri.given)] };
     Ok(GuardedTarget { device, direct, created: false, warnings })
 }

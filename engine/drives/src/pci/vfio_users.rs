@@ -1,7 +1,7 @@
 //! Who has a function through VFIO. The kernel takes a function from its user only once that lets go of it, and asks it to: a virtual machine
 //! answers by unplugging its disk. So a function in use is left alone, be its user one of ours or not.
 
-use crate::openers::{openers, Opened, Opener};
+use crate::guard::openers::{openers, Opened, Opener};
 use crate::sysfs::{DeviceNumber, SystemRoots};
 use std::fs::{self, OpenOptions};
 use testdrive_userspace::pci::PciFunction;

@@ -1,8 +1,8 @@
 //! An NVMe namespace that was opened for a run by a path that reaches its controller's admin queue, whichever path that is.
 
 use crate::guard::Access;
-use crate::nvme_admin::{AdminQueue, NvmeAdmin};
-use crate::nvme_erase::EraseError;
+use crate::nvme::admin::{AdminQueue, NvmeAdmin};
+use crate::nvme::erase::EraseError;
 use testdrive_nvme::{ControllerIdentity, NamespaceIdentity};
 use testdrive_recording::DriveIdentity;
 

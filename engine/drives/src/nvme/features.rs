@@ -1,8 +1,8 @@
 //! Features that a run sets, and sets back when it ends.
 
-use crate::nvme_admin::{AdminError, AdminQueue, NvmeAdmin};
-use crate::nvme_erase::EraseError;
-use crate::nvme_target::NvmeTarget;
+use crate::nvme::admin::{AdminError, AdminQueue, NvmeAdmin};
+use crate::nvme::erase::EraseError;
+use crate::nvme::target::NvmeTarget;
 use serde_json::{json, Map, Value};
 
 /// What a run asks for; `None` leaves a feature as it is.

@@ -1,12 +1,12 @@
 //! What a look at a block device brings to light: who uses it, what it carries, and whether it can be claimed.
 
+use crate::guard::refusal::{reasons_of_usage, signature_names, Reason};
+use crate::guard::signatures::Signature;
+use crate::guard::usage::{Snapshot, Usage};
+use crate::guard::{blkid, probe};
 use crate::guard::{reopen, reopen_direct};
 use crate::ioctl::geometry;
-use crate::refusal::{reasons_of_usage, signature_names, Reason};
-use crate::signatures::Signature;
 use crate::sysfs::BlockDevice;
-use crate::usage::{Snapshot, Usage};
-use crate::{blkid, probe};
 use std::fs::File;
 
 /// What a look at a block device brought to light.

@@ -1,6 +1,6 @@
 //! Looks for signatures on an open device or file. Only reads.
 
-use crate::signatures::{Magic, Signature, CONTENTS, PARTITION_TABLES};
+use crate::guard::signatures::{Magic, Signature, CONTENTS, PARTITION_TABLES};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -1,15 +1,15 @@
 //! A controller taken from the kernel for a run, and given back at its end.
 
+use crate::guard::refusal::{Reason, Refusal};
 use crate::guard::OpenRequest;
 use crate::passthru::CharacterAdmin;
-use crate::pci_guard::{self, Claimed};
-use crate::pci_namespaces::{wait_for_namespaces, AdminOf};
-use crate::pci_queues::PciQueues;
-use crate::refusal::{Reason, Refusal};
+use crate::pci::guard::{self, Claimed};
+use crate::pci::namespaces::{wait_for_namespaces, AdminOf};
+use crate::pci::queues::PciQueues;
+use crate::pci::vfio_users::vfio_users;
 use crate::sysfs::SystemRoots;
 use crate::target::TargetError;
 use crate::uri::PciUri;
-use crate::vfio_users::vfio_users;
 use std::io;
 use std::sync::Arc;
 use testdrive_recording::DriveIdentity;
@@ -49,15 +49,15 @@ impl PciTarget {
         admin_of: AdminOf<'_>,
     ) -> Result<PciTarget, Refusal> {
         let given = &request.uri.given;
-        let pci = pci_guard::pci_roots(roots);
+        let pci = guard::pci_roots(roots);
         let Claimed { function, identity, namespace, claims, erases_all } =
-            pci_guard::claim(request, uri, roots, &pci, admin_of)?;
+            guard::claim(request, uri, roots, &pci, admin_of)?;
         let count = claims.len();
         let failed = |error: io::Error| Refusal::Drive(format!("{given} cannot be driven: {error}"));
         let pages = if uri.without_iommu { Some(Arc::new(HugePages::new().map_err(failed)?)) } else { None };
         let kept: Vec<_> = pages.iter().map(|pages| pages.as_fd()).collect();
         let lease = Lease::take(&function, &kept, || drop(claims))
-            .map_err(|error| pci_guard::lease_refusal(given, &error))?;
+            .map_err(|error| guard::lease_refusal(given, &error))?;
         // From here on the lease goes back with whatever error comes: it is dropped after what is opened below.
         let options = VfioOptions { interrupts: uri.interrupts, without_iommu: pages.clone() };
         let opened = VfioFunction::open(&function, &options).map_err(failed)?;
@@ -186,10 +186,10 @@ pub fn give_back(address: &str) -> Result<GivenBack, TargetError> {
         ))
     })?;
     let roots = SystemRoots::default();
-    let pci = pci_guard::pci_roots(&roots);
-    let function = pci_guard::check_class(bdf, &pci)?;
+    let pci = guard::pci_roots(&roots);
+    let function = guard::check_class(bdf, &pci)?;
     let released = release(&pci, bdf, |function| vfio_users(function, &roots))
-        .map_err(|error| pci_guard::lease_refusal(address, &error))?;
+        .map_err(|error| guard::lease_refusal(address, &error))?;
     let (driver, restored) = match released {
         Released::Bound(driver) => (driver, false),
         Released::Restored(driver) => (driver, true),

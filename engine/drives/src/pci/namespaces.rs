@@ -1,9 +1,9 @@
 //! The namespaces of a controller: those that the drive has, all of which the kernel has to show before any of them can be told free.
 
 use crate::drive_paths::namespace_numbers;
-use crate::node::open_node;
-use crate::nvme_admin::{AdminQueue, NvmeAdmin};
-use crate::refusal::{Reason, Refusal};
+use crate::guard::node::open_node;
+use crate::guard::refusal::{Reason, Refusal};
+use crate::nvme::admin::{AdminQueue, NvmeAdmin};
 use crate::sysfs::{BlockDevice, SystemRoots};
 use crate::uri::PciUri;
 use std::fs::{self, File};

@@ -1,8 +1,8 @@
 //! Why a drive is not opened: each reason a sentence that says what was found and what to do now.
 
-use crate::signatures::Signature;
+use crate::guard::signatures::Signature;
+use crate::guard::usage::Usage;
 use crate::sysfs::DeviceNumber;
-use crate::usage::Usage;
 use std::fmt;
 
 /// One reason not to write to, or not to use, a drive.

@@ -1,8 +1,8 @@
 //! Format and sanitize of a namespace that was opened for them.
 
 use crate::guard::Access;
-use crate::nvme_admin::AdminError;
-use crate::nvme_target::NvmeTarget;
+use crate::nvme::admin::AdminError;
+use crate::nvme::target::NvmeTarget;
 use testdrive_nvme::{FormatNvm, LbaFormat, SanitizeAction, SanitizeLog, SecureErase};
 use testdrive_recording::DriveIdentity;
 

@@ -1,6 +1,6 @@
 //! Which processes have a device or a file open.
 
-use crate::mounts::process_ids;
+use crate::guard::mounts::process_ids;
 use crate::sysfs::{DeviceNumber, SystemRoots};
 use std::ffi::CString;
 use std::fs;

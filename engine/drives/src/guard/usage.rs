@@ -1,10 +1,10 @@
 //! Who uses a device or a file: mounts, devices built on it, swap, and processes that have it open for writing.
 
 use crate::drive_paths::character_number;
+use crate::guard::mounts::{all_mounts, all_swaps, Mount, Swap};
+use crate::guard::nvmet::{exports, Export};
+use crate::guard::openers::{openers, FileId, Opened, Opener};
 use crate::ioctl::loop_backing_id;
-use crate::mounts::{all_mounts, all_swaps, Mount, Swap};
-use crate::nvmet::{exports, Export};
-use crate::openers::{openers, FileId, Opened, Opener};
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use std::fs;
 use std::io;

@@ -1,12 +1,12 @@
 //! The other namespaces of a drive: a format or a sanitize may erase them, too, so the guard looks at each of them first.
 
+use crate::guard::node::open_node;
+use crate::guard::refusal::{reasons_of_usage, Reason, Refusal};
+use crate::guard::state::State;
+use crate::guard::usage::Snapshot;
 use crate::guard::{reopen, OpenRequest};
-use crate::node::open_node;
-use crate::nvme_admin::{AdminQueue, NvmeAdmin};
-use crate::refusal::{reasons_of_usage, Reason, Refusal};
-use crate::state::State;
+use crate::nvme::admin::{AdminQueue, NvmeAdmin};
 use crate::sysfs::{BlockDevice, SystemRoots};
-use crate::usage::Snapshot;
 use std::fs::{self, File};
 use std::sync::Arc;
 use testdrive_nvme::ControllerIdentity;
@@ -136,7 +136,7 @@ fn own_controllers(disk: &BlockDevice, roots: &SystemRoots) -> Vec<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nvme_admin::{AdminData, AdminError};
+    use crate::nvme::admin::{AdminData, AdminError};
     use crate::sysfs::DeviceNumber;
     use std::os::unix::fs::symlink;
     use std::time::Duration;

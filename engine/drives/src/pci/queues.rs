@@ -2,9 +2,9 @@
 
 use crate::drive::QueueOptions;
 use crate::guard::Access;
-use crate::nvme_admin::{AdminData, AdminError, AdminQueue};
-use crate::nvme_erase::EraseError;
-use crate::nvme_target::NvmeTarget;
+use crate::nvme::admin::{AdminData, AdminError, AdminQueue};
+use crate::nvme::erase::EraseError;
+use crate::nvme::target::NvmeTarget;
 use crate::userspace::{supports, UserspaceDrive, UserspaceOptions};
 use std::io;
 use std::sync::{Arc, Weak};

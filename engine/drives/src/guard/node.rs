@@ -1,8 +1,8 @@
 //! The node of a device that sysfs named. A name in /dev is whatever somebody made of it, as in a container that was given another drive's
 //! node under this one's name: what is opened by name is checked by number, before anything is looked at or claimed.
 
+use crate::guard::refusal::{Reason, Refusal};
 use crate::guard::{cannot_open, handle};
-use crate::refusal::{Reason, Refusal};
 use crate::sysfs::{BlockDevice, SystemRoots};
 use std::fs::File;
 use std::io;

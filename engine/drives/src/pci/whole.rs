@@ -1,10 +1,10 @@
 //! What a format or a sanitize of a controller erases beside the namespace that was named. It is asked while the kernel's driver still has
 //! the controller, since what is on the others has to be looked at then.
 
+use crate::guard::refusal::{Reason, Refusal};
 use crate::guard::Access;
-use crate::nvme_admin::{AdminError, AdminQueue, NvmeAdmin};
-use crate::nvme_siblings::check_all_seen;
-use crate::refusal::{Reason, Refusal};
+use crate::nvme::admin::{AdminError, AdminQueue, NvmeAdmin};
+use crate::nvme::siblings::check_all_seen;
 use crate::sysfs::{BlockDevice, SystemRoots};
 use testdrive_nvme::ControllerIdentity;
 
@@ -42,7 +42,7 @@ fn of_all(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pci_queues::PciQueues;
+    use crate::pci::queues::PciQueues;
     use crate::NvmeTarget;
     use testdrive_recording::DriveIdentity;
     use testdrive_userspace::double::{Double, Model};

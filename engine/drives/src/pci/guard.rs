@@ -4,21 +4,21 @@
 //! Taking the driver away takes the drive away from everybody. So a namespace in use is refused for runs that only read, too, and so is
 //! one that somebody merely has open.
 
+use crate::guard::node::open_node;
+use crate::guard::openers::{openers, Opened, Opener};
+use crate::guard::refusal::{reasons_of_usage, Reason, Refusal};
+use crate::guard::state::State;
+use crate::guard::usage::{existing_ancestor, Snapshot};
 use crate::guard::{consent_reason, reopen, OpenRequest};
 use crate::identity::{erase_name, identify};
-use crate::node::open_node;
-use crate::openers::{openers, Opened, Opener};
 use crate::passthru::refuse_zoned;
-use crate::pci_namespaces::{
+use crate::pci::namespaces::{
     all_namespaces, choose, namespace_id, queue_of, AdminOf, NAMESPACES_LIMIT, NAMESPACES_SOON,
 };
-use crate::pci_whole::erases_all;
-use crate::refusal::{reasons_of_usage, Reason, Refusal};
-use crate::state::State;
+use crate::pci::vfio_users::vfio_users;
+use crate::pci::whole::erases_all;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use crate::uri::PciUri;
-use crate::usage::{existing_ancestor, Snapshot};
-use crate::vfio_users::vfio_users;
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;

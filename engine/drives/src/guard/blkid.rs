@@ -1,6 +1,6 @@
 //! The second opinion on signatures: util-linux's blkid, where the host has it.
 
-use crate::signatures::Signature;
+use crate::guard::signatures::Signature;
 use std::fs::File;
 use std::io;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! What a path that should be a file leads to, and whether testdrive made it.
 
 use crate::guard::cannot_open;
-use crate::refusal::{Reason, Refusal};
+use crate::guard::refusal::{Reason, Refusal};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
