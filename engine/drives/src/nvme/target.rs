@@ -6,7 +6,7 @@ use crate::nvme::erase::EraseError;
 use testdrive_nvme::{ControllerIdentity, NamespaceIdentity};
 use testdrive_recording::DriveIdentity;
 
-/// What a path brings along; what the drive is asked and told by it is the same for all of them (`nvme_erase`, `nvme_features`).
+/// What a path brings along; what the drive is asked and told by it is the same for all of them (`erase`, `features`).
 pub trait NvmeTarget: Sync {
     /// What the drive is, by this path.
     fn identity(&self) -> &DriveIdentity;
