@@ -182,7 +182,7 @@ def _print(
         recorded.append(result.target.recording)
         console.print(tables.run_table(result.target.uri, result.summary, together=together))
         for outcome in result.verdict.outcomes:
-            console.print(tables.outcome_line(outcome))
+            console.print(tables.outcome_line(outcome, result.summary))
         console.print(f"recording: {result.target.recording}", soft_wrap=True)
         if result.saved_state is not None:
             console.print(f"state: {result.saved_state}", soft_wrap=True)

@@ -218,9 +218,22 @@ def warning_line(warning: Entry) -> Text:
     return Text.assemble(("warning: ", "yellow"), said)
 
 
-def outcome_line(outcome: Outcome) -> Text:
-    """One rule of the verdict and what it came to."""
+#: What a verdict of pass is, by the metric that has it.
+_PASSED = {
+    "act.verdict": "every slice holds the limits, and the load was kept up with",
+    "qos.verdict": "every rule holds in every interval",
+    "headroom.verdict": "every rule holds in every interval",
+}
+
+
+def outcome_line(outcome: Outcome, summary: Entry) -> Text:
+    """One rule of the verdict and what it came to: of a verdict of its own the reasons."""
     mark = ("pass", "green") if outcome.holds else ("fail", "red")
+    if outcome.metric in _PASSED:
+        reasons = metric_at(summary, f"{outcome.metric.partition('.')[0]}.reasons") or []
+        if outcome.holds or reasons:
+            said = "; ".join(reasons) if not outcome.holds else _PASSED[outcome.metric]
+            return Text.assemble(mark, f"  {said}")
     found = outcome.value if outcome.value is not None else f"absent ({words.code(outcome.code)})"
     return Text.assemble(mark, f"  {outcome.metric} is {found}, wanted {outcome.rule}")
 

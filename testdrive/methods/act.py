@@ -50,7 +50,7 @@ def look(runs: Sequence[Run]) -> Findings:
     judged = [_Judged(run, judge(run.recording), load_phase(run.recording)) for run in runs]
     reached = [one for one in judged if one.phase is not None and one.length_s >= 1]
     figures = [_over_time(reached), _distribution(reached)] if reached else []
-    tables = [_verdicts(judged)]
+    tables = _verdicts(judged)
     # What drives do together tells something where they have the same load.
     if len(judged) > 1 and len({_rating(one.run) for one in judged}) == 1:
         tables.append(_together(judged))
@@ -148,57 +148,61 @@ def _distribution(judged: Sequence[_Judged]) -> Figure:
 def _share(value: float | None, limit: Limit) -> str:
     if value is None:
         return ABSENT
-    return f"{value * 100:.3g} %" + (" (over)" if value >= limit.share else "")
+    return f"{value * 100:.3g} %" + (" over" if value >= limit.share else "")
 
 
 def _worst(slices: Sequence[Slice], at: int) -> float | None:
     return max((float(one.share(at)) for one in slices), default=None)
 
 
-def _verdicts(judged: Sequence[_Judged]) -> Table:
-    rows = []
-    for one in judged:
+def _verdicts(judged: Sequence[_Judged]) -> list[Table]:
+    """The verdict with what decides it, and beside it what explains it; each fits a terminal."""
+    decides, explains = [], []
+    powers_w = [one.run.power_w(one.phase) if one.phase else math.nan for one in judged]
+    # Columns in which nothing is measured would only make the others narrow.
+    powered = any(power_w > 0 for power_w in powers_w)
+    for one, power_w in zip(judged, powers_w, strict=True):
         verdict = one.verdict
         reads = sum(each.reads for each in verdict.slices)
         whole_s = len(verdict.slices) * verdict.slice_ns / SECOND_NS
         late = [each.above_response[0] / each.reads for each in verdict.slices if each.reads]
-        power_w = one.run.power_w(one.phase) if one.phase else math.nan
         rate = reads / whole_s if whole_s else math.nan
-        rows.append(
+        shares = [_share(_worst(verdict.slices, at), limit) for at, limit in enumerate(LIMITS)]
+        reads_per_s = f"{rate:,.0f}" if whole_s else ABSENT
+        decides.append([one.name, _rating(one.run), verdict.verdict, reads_per_s, *shares])
+        power = [
+            f"{units.significant(power_w)} W" if power_w > 0 else "not measured",
+            units.number(rate / power_w) if power_w > 0 and whole_s else "not measured",
+        ]
+        explains.append(
             [
                 one.name,
-                _rating(one.run),
-                verdict.verdict,
                 f"{len(verdict.slices)} of {verdict.slices_planned}",
-                f"{rate:,.0f}" if whole_s else ABSENT,
-                *(_share(_worst(verdict.slices, at), limit) for at, limit in enumerate(LIMITS)),
                 f"{max(late) * 100:.3g} %" if late else ABSENT,
-                f"{units.significant(power_w)} W" if power_w > 0 else "not measured",
-                units.number(rate / power_w) if power_w > 0 and whole_s else "not measured",
+                *(power if powered else []),
             ]
         )
     slice_s = judged[0].verdict.slice_ns / SECOND_NS if judged else 0
-    head = [
-        "drive",
-        "rating",
-        "verdict",
-        "slices",
-        "reads/s",
-        *(f"≥ {limit.threshold_ms} ms" for limit in LIMITS),
-        "late ≥ 1 ms",
-        "power",
-        "reads/J",
+    stress = "; stress is twice the rating" if any(one.run.parameter("stress") for one in judged) else ""
+    return [
+        Table(
+            "act",
+            f"The verdict: slices of {slice_s:,.0f} s, and the worst one's reads by device time{stress}",
+            ["drive", "rating", "verdict", "reads/s", *(f"≥ {limit.threshold_ms} ms" for limit in LIMITS)],
+            decides,
+        ),
+        Table(
+            "act-beside",
+            "Beside the verdict: whole slices, and the worst one's reads by response time",
+            ["drive", "slices", "late ≥ 1 ms", *(("power", "reads/J") if powered else ())],
+            explains,
+        ),
     ]
-    title = (
-        f"The verdict: whole slices of {slice_s:,.0f} s, and the worst one's reads by device time"
-        " and (late) by response time"
-    )
-    return Table("act", title, head, rows)
 
 
 def _rating(run: Run) -> str:
     rating = run.parameter("rating")
-    stress = " (stress: twice that)" if run.parameter("stress") else ""
+    stress = " stress" if run.parameter("stress") else ""
     return f"{rating}x{stress}" if rating is not None else "as configured"
 
 

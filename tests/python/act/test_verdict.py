@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from runs import MS, SECOND_NS, act_run
 
 from testdrive.act.counts import US_NS, count
 from testdrive.act.verdict import LIMITS, Verdict, judge, together
+from testdrive.cli import tables
+from testdrive.methods.looking import method_tables
 from testdrive.metrics import summarize
+from testdrive.plans.judgement import Outcome
 from testdrive.recording import Recording
 
 FAST = [0.5] * 1000
@@ -148,8 +153,6 @@ def test_a_slice_with_fewer_reads_than_were_asked_for_cannot_pass(tmp_path: Path
     assert "2,000 of 4,000 reads/s in slice 2" in found.reasons[0]
     # As many as may be outstanding at the end of a slice complete in the next.
     assert judged(tmp_path / "b.rec", [[0.5] * 3_000, FAST * 4], reads=asked).verdict == "pass"
-    bursts = {"process": "act", "rate_iops": 4_000.5}
-    assert judged(tmp_path / "c.rec", [FAST * 4, FAST * 4], reads=bursts).verdict == "pass"
 
 
 def test_what_completes_after_the_end_counts_in_the_last_slice(tmp_path: Path) -> None:
@@ -194,3 +197,17 @@ def test_buckets_are_powers_of_two_to_the_nanosecond(tmp_path: Path) -> None:
     assert {at: int(by_ms[at]) for at in np.flatnonzero(by_ms)} == {0: 2, 1: 2, 2: 1, 3: 2, 7: 1, 20: 1}
     # 999 us is in the bucket of 512 to 1024 us, 64 ms in that of 32.768 to 65.536 ms.
     assert (by_us[0], by_us[10], by_us[16]) == (1, 2, 1)
+
+
+def test_the_tables_have_whole_heads_on_eighty_columns_and_say_why(tmp_path: Path) -> None:
+    paths = [act_run(tmp_path / f"{name}.rec", [slow(0.06, 2.0)]) for name in ("one", "two")]
+    with Recording.open(paths[0]) as recording:
+        summary = summarize(recording)
+    console = Console(width=80, file=io.StringIO(), record=True)
+    for found in method_tables(paths):
+        console.print(tables.method_table(found))
+    console.print(tables.outcome_line(Outcome("act.verdict", False, "equals pass", "fail", None), summary))
+    lines = console.export_text().splitlines()
+    assert any(line.split()[:4] == ["drive", "rating", "verdict", "reads/s"] for line in lines)
+    assert any(line.split() == ["drive", "slices", "late", "≥", "1", "ms"] for line in lines)
+    assert any(line.startswith("fail  6.00 % of the reads of slice 1 took 1 ms or more") for line in lines)
