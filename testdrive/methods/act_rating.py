@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from testdrive.act.verdict import LIMITS
+from testdrive.act.verdict import LIMITS, Limit
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
 from testdrive.methods.method import Method
+from testdrive.methods.rule_figures import WIDE
 from testdrive.methods.runs import Run
 from testdrive.methods.scales import round_above
 from testdrive.methods.searches import (
@@ -75,28 +78,41 @@ def _rating(value: float) -> str:
 
 def _shares(searches: Sequence[Search], axis: Axis) -> Figure:
     series: list[Series] = []
-    highest = [limit.share * 100 for limit in LIMITS]
+    panels: list[Axis] = []
     for panel, limit in enumerate(LIMITS):
         key = f"above_{limit.threshold_ms}ms_share_max"
+        curves = []
         for run, found in searches:
             told = [trial for trial in found["history"] if trial["figures"].get(key) is not None]
             told.sort(key=lambda trial: float(trial["value"]))
             percent = np.array([trial["figures"][key] * 100 for trial in told], np.float64)
-            highest[panel] = max(highest[panel], float(percent.max(initial=0.0)))
-            x = np.array([trial["value"] for trial in told], np.float64)
-            series.append(Series(run.subject.label, run.subject.ink, x, percent, panel=panel))
+            curves.append((run, np.array([trial["value"] for trial in told], np.float64), percent))
+        y = _share_axis(limit, np.concatenate([percent for _, _, percent in curves]))
+        panels.append(y)
+        for run, x, percent in curves:
+            # There is no 0 on a logarithmic axis.
+            shown = np.where(percent > 0, percent, np.nan) if y.scale == "log" else percent
+            series.append(Series(run.subject.label, run.subject.ink, x, shown, panel=panel))
         level = np.full(2, limit.share * 100)
         ends = np.array([0.0, axis.high or 1.0])
         series.append(Series("limit of a slice", palette.ORIGINAL, ends, level, "rule", panel=panel))
-    y = tuple(
-        Axis(f"{limit.threshold_ms} ms or more (%)", low=0.0, high=min(round_above(most * 1.1), 100.0))
-        for limit, most in zip(LIMITS, highest, strict=True)
-    )
     caption = (
         "Reads of each trial's worst slice, by the time that the drive took. A trial that could not keep up"
-        " has none if it ended within its first slice; one that was ended early has those until then."
+        " has none if it ended within its first slice; one that was ended early has those until then. On"
+        " a logarithmic axis a share of 0 has no point."
     )
-    return Figure("act-trial-shares", "Slow reads by rating", caption, axis, y, series)
+    return Figure("act-trial-shares", "Slow reads by rating", caption, axis, tuple(panels), series)
+
+
+def _share_axis(limit: Limit, percent: NDArray[np.float64]) -> Axis:
+    """Linear, unless a trial far past the limit would press the limit onto the axis."""
+    title = f"{limit.threshold_ms} ms or more (%)"
+    level = limit.share * 100
+    most = max(level, float(percent.max(initial=0.0)))
+    if most > WIDE * level:
+        least = min(level, float(percent[percent > 0].min()))
+        return Axis(title, "log", low=10.0 ** math.floor(math.log10(least)), high=100.0)
+    return Axis(title, low=0.0, high=min(round_above(most * 1.1), 100.0))
 
 
 def _ratings(searches: Sequence[Search]) -> Table:

@@ -13,6 +13,8 @@ from testdrive.methods.searches import Search
 from testdrive.report import palette
 
 _MS = 1e6
+#: Past so many times the limit an axis is logarithmic: linear, what matters would lie on it.
+WIDE = 20
 
 
 def judged_rules(searches: Sequence[Search]) -> dict[tuple[str, str], dict[str, Any]]:
@@ -57,8 +59,8 @@ def worst(searches: Sequence[Search], axis: Axis, key: str, name: str, title: st
             highest = max(highest, float(y.max(initial=0.0)))
             series.append(Series(run.subject.label, run.subject.ink, x, y, panel=panel))
         series.append(Series("limit", palette.ORIGINAL, ends, np.full(2, limit), "rule", panel=panel))
-        # Past the limit a drive's times grow without bound: linear, what matters would lie on the axis.
-        wide = not share and highest > 20 * limit
+        # Past the limit a drive's times grow without bound.
+        wide = not share and highest > WIDE * limit
         low, high = (None, None) if wide else (0.0, high_of(rule, highest))
         panels.append(
             Axis(unit if share else f"worst {unit}", "log" if wide else "linear", low=low, high=high)

@@ -6,9 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support import run_testdrive
 
+from testdrive.act.verdict import LIMITS
+from testdrive.methods.act_rating import _share_axis
 from testdrive.plans import load
 from testdrive.recording import Recording
 from testdrive.running import Result, RunOptions, Target
@@ -185,3 +188,10 @@ def test_a_confirming_run_on_a_modelled_drive_has_other_places(tmp_path: Path) -
             offsets.append(recording.execute(rows.order_by("submit_ns").limit(50))["offset_bytes"].tolist())
     trial, confirming = offsets
     assert trial != confirming
+
+
+def test_a_limit_stays_visible_beside_trials_far_past_it() -> None:
+    linear, wide = (_share_axis(LIMITS[1], np.array([0.0, 0.5, most])) for most in (3.0, 90.0))
+    assert (linear.scale, linear.low) == ("linear", 0.0)
+    assert (wide.scale, wide.low, wide.high) == ("log", 0.1, 100.0)
+    assert _share_axis(LIMITS[0], np.array([])).scale == "linear"
