@@ -16,6 +16,8 @@ BUFFERS_MAX_BYTES = 1 << 30
 #: What keeps the settling's random numbers apart from those of the load that is judged.
 _SETTLING_SEED = 1_000_003
 _READ, _WRITE = "read", "write"
+#: The mean of a Poisson count that is hardly ever 0.
+NEVER_EMPTY_MEAN = 15
 
 
 def derive(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -78,13 +80,17 @@ def _check_times(values: Mapping[str, Any]) -> None:
 def lowest_claimed_rate(values: Mapping[str, Any]) -> tuple[float, Rule | None]:
     """The lowest rate at which every interval has the I/Os that rules need, and the rule that needs most.
 
-    The number in an interval varies: five standard deviations of a Poisson count are added.
+    The number in an interval varies: with Poisson arrivals, and with a mix of opcodes, five standard
+    deviations of a Poisson count are added to what is needed.
     """
     shares = {_READ: values["read-share"], _WRITE: 1 - values["read-share"]}
     share = min(shares[opcode] for opcode in values["opcodes"])
     worst = max(parse_rules(values["rules"]), key=lambda rule: rule.samples_min)
+    interval_s = values["interval"] / SECOND_NS
     if worst.samples_min == 1:
-        # One a second, so that no interval is empty.
-        return 1.0 / share, None
+        even = values["arrivals"] == "constant" and share == 1
+        # Evenly spread, one a second leaves no interval empty. Else an interval is empty with e^-mean, which
+        # is as unlikely as five deviations (3e-7) from a mean of 15 on.
+        return (1.0 if even else max(1.0, NEVER_EMPTY_MEAN / interval_s)) / share, None
     wanted = worst.samples_min + 5 * math.sqrt(worst.samples_min)
-    return math.ceil(wanted / (share * values["interval"] / SECOND_NS)), worst
+    return math.ceil(wanted / (share * interval_s)), worst

@@ -59,6 +59,15 @@ def test_no_rate_is_tried_at_which_a_percentile_cannot_be_claimed() -> None:
         a_drive(**{"from": "5"}).scale()
 
 
+def test_no_rate_is_tried_at_which_intervals_are_often_empty() -> None:
+    lowest = {
+        arrivals: a_drive(rules="max<1s", interval="1s", arrivals=arrivals).scale()[0].lowest
+        for arrivals in ("poisson", "constant")
+    }
+    assert lowest == {"poisson": 15, "constant": 1}
+    assert a_drive(rules="max<1s", interval="1m").scale()[0].lowest == 1
+
+
 def test_reads_are_judged_unless_there_are_none() -> None:
     plan = load("qos")
     assert bind(plan, {"rules": "max<1s", "read-share": "0.7"}).values["opcodes"] == ["read"]
