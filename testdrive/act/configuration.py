@@ -130,6 +130,9 @@ def _devices(text: str) -> list[str]:
     for name in names:
         if len(name) > DEVICE_NAME_MAX:
             raise UsageError(f"has a name of more than {DEVICE_NAME_MAX} letters")
+        if "?" in name and ":" not in name.partition("?")[0]:
+            # act_storage's own file has /dev/sdc? for whoever is to put a drive there.
+            raise UsageError(f"has {name}: put the drive's own path in its place")
         if names.count(name) > 1:
             raise UsageError(f"names {name} twice")
     return names
@@ -193,9 +196,9 @@ def check_values(values: Mapping[str, Any], where: Callable[[str], str]) -> None
         "no together with commit-to-device",
     )
     check(
-        commit == 0 or (commit >= 512 and commit <= large_bytes and commit & (commit - 1) == 0),
+        commit <= large_bytes and commit & (commit - 1) == 0,
         "commit-min-bytes",
-        "0, or a power of two from 512 up to the large block",
+        "0, or a power of two up to the large block",
     )
     if values["read-reqs-per-sec"] + values["write-reqs-per-sec"] == 0:
         raise UsageError(f"{where('read-reqs-per-sec')} and write-reqs-per-sec are both 0; give one of them")

@@ -11,6 +11,8 @@ READS_PER_S_AT_1X, WRITES_PER_S_AT_1X = 2_000, 1_000
 #: Records are stored in multiples of this.
 STORED_GRAIN_BYTES = 16
 KIB = 1_024
+#: No drive has shorter blocks.
+BLOCK_MIN_BYTES = 512
 SECOND_NS = 1_000_000_000
 #: Outstanding I/Os beyond which further ones wait, and are late.
 IN_FLIGHT_MAX = 1_024
@@ -94,15 +96,18 @@ def streams(values: Mapping[str, Any], drives: int = 1) -> list[dict[str, Any]]:
     small: dict[str, Any] = dict(lag)
     if values["arrivals"] == "act":
         small["threads"] = values["service-threads"]
-    written = record | {"step": values["commit-min-bytes"]} if values["commit-min-bytes"] else record
+    # Of it and the drive's block the larger counts, and no block is shorter.
+    least = values["commit-min-bytes"] if values["commit-min-bytes"] >= BLOCK_MIN_BYTES else 0
+    written = record | {"step": least} if least else record
     large = {"block_bytes": large_bytes, **lag}
     # act_storage opens its devices with O_DSYNC.
     write = {"read_share": 0.0} | ({} if values["disable-odsync"] else {"fua": True})
+    reads_per_s, writes_per_s = (_sent(values, rate) for rate in (load.reads_per_s, load.writes_per_s))
     wanted = [
-        (READS, load.reads_per_s, values["arrivals"], {"block_bytes": record, **small}),
+        (READS, reads_per_s, values["arrivals"], {"block_bytes": record, **small}),
         (LARGE_READS, load.large_reads_per_s, "constant", large),
         (LARGE_WRITES, load.large_writes_per_s, "constant", {**write, **large}),
-        (WRITES, load.writes_per_s, values["arrivals"], {**write, "block_bytes": written, **small}),
+        (WRITES, writes_per_s, values["arrivals"], {**write, "block_bytes": written, **small}),
     ]
     made = [
         {"name": name, **rest, "arrivals": {"process": process, "rate_iops": rate / drives}}
@@ -114,6 +119,14 @@ def streams(values: Mapping[str, Any], drives: int = 1) -> list[dict[str, Any]]:
         scan = {"pattern": "sequential", "block_bytes": large_bytes}
         made.append({"name": TOMB_RAIDER, **scan, "arrivals": {"process": "after_completion", **think}})
     return made
+
+
+def _sent(values: Mapping[str, Any], rate: int) -> int:
+    """What goes of a rate of small I/Os: each of act_storage's threads has a whole number a second."""
+    if values["arrivals"] != "act":
+        return rate
+    threads: int = values["service-threads"]
+    return rate // threads * threads
 
 
 def in_flight_max(values: Mapping[str, Any]) -> int:

@@ -97,6 +97,7 @@ def test_options_may_shorten_a_configuration_but_not_change_its_load(tmp_path: P
         ("update-pct: 5\n\nupdate-pct: 5", ":3: update-pct was given in line 1 already"),
         ("device-names: /dev/sda, /dev/sda", ":1: device-names: .* names /dev/sda twice"),
         ("test-duration-sec: 5", "device-names is missing"),
+        ("device-names: /dev/sdc?", r":1: device-names: .* has /dev/sdc\?: put the drive's own path"),
         ("device-names: /dev/sda", "test-duration-sec is missing"),
         ("device-names: /dev/sda\ntest-duration-sec: 0", ":2: test-duration-sec is 0"),
     ],

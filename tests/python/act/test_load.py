@@ -88,11 +88,23 @@ def test_writes_are_forced_through_the_cache_unless_that_is_disabled() -> None:
     assert not any("fua" in stream for stream in streams(DEFAULTS | {"disable-odsync": True}))
 
 
+def test_a_committed_write_is_no_shorter_than_a_block() -> None:
+    steps = []
+    for least in ("256", "4096"):
+        bound = bind(load("act"), {"commit-to-device": "yes", "commit-min-bytes": least, "prepare": "none"})
+        writes = next(stream for stream in streams(bound.values) if stream["name"] == "writes")
+        steps.append(writes["block_bytes"].get("step"))
+    assert steps == [None, 4096]
+
+
 def test_in_phase_the_small_ios_come_from_the_service_threads() -> None:
     bursts = DEFAULTS | {"arrivals": "act", "service-threads": 40}
     reads, large, _ = streams(bursts)
     assert (reads["threads"], reads["arrivals"]["process"]) == (40, "act")
     assert ("threads" in large, large["arrivals"]["process"]) == (False, "constant")
+    # Each thread has a whole number a second, of which each of three drives has a third.
+    several = DEFAULTS | {"arrivals": "act", "service-threads": 64, "read-reqs-per-sec": 6_000}
+    assert streams(several, 3)[0]["arrivals"]["rate_iops"] == 93 * 64 / 3
     with pytest.raises(UsageError, match="service-threads is 3000; give at most 2000"):
         bind(load("act"), {"arrivals": "act", "service-threads": "3000"})
 
