@@ -41,7 +41,7 @@ def write_log(recordings: Sequence[Recording], path: Path) -> None:
     ------
     UsageError
         A recording is of another plan, or ended before its load began; the recordings are of different loads,
-        or not of all drives that shared one.
+        or of more drives than shared one.
     OSError
         The file cannot be written.
     """
@@ -49,7 +49,7 @@ def write_log(recordings: Sequence[Recording], path: Path) -> None:
     parameters = _parameters(recordings[0])
     for other in recordings[1:]:
         _check_same(parameters, recordings[0], other)
-    _check_all(parameters, recordings, phases)
+    drives = _drives(parameters, recordings, phases)
     step_s = int(parameters["report-interval-sec"])
     steps = min(_whole_steps(phase, step_s) for phase in phases)
     unit_ns = US_NS if parameters["microsecond-histograms"] else MS_NS
@@ -60,7 +60,7 @@ def write_log(recordings: Sequence[Recording], path: Path) -> None:
     names = _names(recordings)
     histograms = dict(_histograms(counted, names))
     with path.open("x", encoding="utf-8") as file:
-        file.writelines(_head(parameters, names, _planned_ns(phases[0]) // SECOND_NS))
+        file.writelines(_head(parameters, names, drives, _planned_ns(phases[0]) // SECOND_NS))
         file.write("HISTOGRAM NAMES\n" + "".join(f"{name}\n" for name in histograms) + "\n")
         sums = {name: np.cumsum(each, axis=0) for name, each in histograms.items()}
         for step in range(steps):
@@ -96,10 +96,10 @@ def _check_same(parameters: dict[str, Any], first: Recording, other: Recording) 
             )
 
 
-def _check_all(parameters: dict[str, Any], recordings: Sequence[Recording], phases: Sequence[Phase]) -> None:
-    """A configuration's load is of all its drives together, and so is its log."""
+def _drives(parameters: dict[str, Any], recordings: Sequence[Recording], phases: Sequence[Phase]) -> int:
+    """How many drives share the rates that the parameters have: those of a rating are of each drive."""
     if not parameters.get("config"):
-        return
+        return 1
     # Every configuration has a stream with a rate of its own, whose parts make the whole.
     streams = (phases[0].settings or {}).get("streams") or []
     load = derive_load(parameters)
@@ -112,11 +112,12 @@ def _check_all(parameters: dict[str, Any], recordings: Sequence[Recording], phas
         ),
         1,
     )
-    if drives != len(recordings):
+    if len(recordings) > drives:
         raise UsageError(
-            f"{len(recordings)} of the {drives} drives of the configuration {parameters['config']} are given;"
-            " its log is of all of them, give each drive's recording once"
+            f"{len(recordings)} recordings are given, and the configuration {parameters['config']} is of"
+            f" {drives} drives; give each drive's recording once"
         )
+    return drives
 
 
 def _names(recordings: Sequence[Recording]) -> list[str]:
@@ -155,10 +156,11 @@ def _histograms(counted: Sequence[dict[str, Counts]], names: Sequence[str]) -> I
             yield from zip((f"{name}-{stream}" for name in names), mine, strict=True)
 
 
-def _head(parameters: dict[str, Any], names: Sequence[str], duration_s: int) -> Iterator[str]:
-    # A rating is of each drive; a configuration's rates are of all of them.
-    scale = 1 if parameters.get("config") else len(names)
-    rates = {key: parameters[key] * scale for key in ("read-reqs-per-sec", "write-reqs-per-sec")}
+def _head(parameters: dict[str, Any], names: Sequence[str], drives: int, duration_s: int) -> Iterator[str]:
+    # What the drives of this log had, where it is not of all that share the rates.
+    rates = {
+        key: parameters[key] * len(names) // drives for key in ("read-reqs-per-sec", "write-reqs-per-sec")
+    }
     parameters = parameters | rates
     load = derive_load(parameters)
     yield f"\nACT version {VERSION}\nStorage device IO test\n"
