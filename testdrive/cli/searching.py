@@ -56,6 +56,8 @@ def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: 
     error: TestdriveError | None = None
     for drive in drives:
         try:
+            if told := drive.foretold():
+                note(f"{drive.name}: {told}")
             with _signals_stop():
                 drive.search()
         except TestdriveError as failure:

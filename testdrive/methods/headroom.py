@@ -87,10 +87,8 @@ def _notes(search: Search) -> list[str]:
 
 def _deciding(found: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
     """The trial of the speed that was found and the one of the failing speed, as far as there are such."""
-    told = []
-    last = found["history"][-1]
-    if last["passes"]:
-        told.append((last, "holds"))
+    confirmed = (each for each in found["history"] if each["confirming"] and each["passes"])
+    told = [(each, "holds") for each in confirmed if each["value"] == found["value"]]
     failing = found["failing_speed"]
     failed = (trial for trial in found["history"] if not trial["passes"] and trial["value"] == failing)
     trial = next(failed, None)

@@ -60,6 +60,16 @@ class Scale:
             return None if high - low <= self.resolution else float((int(low) + int(high)) // 2)
         return None if high / low <= self.resolution else math.sqrt(low * high)
 
+    def below(self, value: float, steps: int) -> float | None:
+        """The value so many resolutions below one that failed; None where there is none left to try."""
+        if value <= self.lowest:
+            return None
+        # Rounding must not make a neighbour seem too far away.
+        lower = (
+            value - self.resolution * steps if self.whole else value / self.resolution**steps * (1 + 1e-12)
+        )
+        return self.clamp(lower)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -74,6 +84,12 @@ class Found:
     unfinished: str | None = None
 
     @property
+    def deciding(self) -> Trial:
+        """The confirming trial of the result, which higher ones that failed may follow; else the last."""
+        confirmed = (each for each in self.history if each.confirming and each.passes)
+        return next((each for each in confirmed if each.value == self.value), self.history[-1])
+
+    @property
     def is_monotone(self) -> bool:
         """Whether no value passed at or above one that failed."""
         failed = min((trial.value for trial in self.history if not trial.passes), default=math.inf)
@@ -84,28 +100,46 @@ def bisect(attempt: Attempt, scale: Scale, start: float) -> Found:
     """The highest value that passes, by bisection between one that passes and one that fails.
 
     From ``start`` on values are doubled until one fails, or halved until one passes. The result is confirmed;
-    if it then fails, the search goes on below it. Where passing is not monotone, the result is a value that
-    passed with one that failed a resolution above it, which need not be the highest.
+    if it then fails, trials say too much of this drive, and the search goes on below it by confirming runs
+    alone. Where passing is not monotone, the result is a value that passed with one that failed a resolution
+    above it, which need not be the highest.
     """
     history: list[Trial] = []
     low: float | None = None
     high: float | None = None
     while len(history) < TRIALS_MAX:
         value = _next(scale, low, high, start)
-        if value is not None:
-            trial = attempt(value, False)
-            history.append(trial)
-            low, high = (value, high) if trial.passes else (low, value)
-            continue
-        if low is None:
-            return Found(None, history, "bisection")
+        if value is None:
+            break
+        trial = attempt(value, False)
+        history.append(trial)
+        low, high = (value, high) if trial.passes else (low, value)
+    if low is not None and len(history) < TRIALS_MAX:
         history.append(attempt(low, True))
-        if history[-1].passes:
-            return Found(low, history, "bisection")
-        high = low
-        below = [trial.value for trial in history if trial.passes and trial.value < high]
-        low = max(below, default=None)
+        if not history[-1].passes:
+            low = _confirmed_below(attempt, scale, history)
+        return Found(low, history, "bisection")
     return Found(None, history, "bisection")
+
+
+def _confirmed_below(attempt: Attempt, scale: Scale, history: list[Trial]) -> float | None:
+    """The highest value below the last one, which was not confirmed, that is: by steps that double, and back.
+
+    What passes in a trial only is no bound: bisected with such, the search would come back to just below the
+    value that failed, and go down by one resolution with each confirming run.
+    """
+    low: float | None = None
+    high, steps = history[-1].value, 1
+    while len(history) < TRIALS_MAX:
+        value = scale.below(high, steps) if low is None else scale.middle(low, high)
+        if value is None:
+            break
+        history.append(attempt(value, True))
+        if history[-1].passes:
+            low = value
+        else:
+            high, steps = value, 2 * steps
+    return low
 
 
 def _next(scale: Scale, low: float | None, high: float | None, start: float) -> float | None:

@@ -93,6 +93,22 @@ class SpeedDrive(Drive):
         scale = Scale(values["lowest"], values["highest"], 1 + values["resolution"], whole=False)
         return scale, scale.clamp(START)
 
+    def foretold(self) -> str | None:
+        """How long a trial takes at the speeds between which it will mostly be; virtual time is no matter."""
+        scale, start = self.scale()
+        if self.target.uri.startswith("sim:"):
+            return None
+        values, window = self.bound().values, self.workload.window
+        length_ns = window.to_ns - window.from_ns
+        settling_ns = min(values["settle"], length_ns)
+        at_start, at_lowest = (
+            units.duration(round((length_ns + settling_ns) / speed)) for speed in (start, scale.lowest)
+        )
+        told = f"a trial at {times(start)} takes {at_start}"
+        if scale.lowest < start:
+            told += f", one at {times(scale.lowest)}, the lowest that may be tried, {at_lowest}"
+        return f"{told}; there are about a dozen"
+
     def find(self, scale: Scale, start: float) -> Found:
         """Bisect."""
         return bisect(self.attempt, scale, start)

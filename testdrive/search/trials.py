@@ -122,6 +122,16 @@ class Drive(ABC):
             parts.append(f"the lowest that failed is {self.shown(failed)}")
         return "; ".join(parts)
 
+    def foretold(self) -> str | None:
+        """How long trials will take, in a line; None where nobody needs to know it before.
+
+        Raises
+        ------
+        TestdriveError
+            The parameters make no sense.
+        """
+        return None
+
     def watch(self, bound: BoundPlan, recording: Path) -> Watch | None:
         """What ends a trial early once it cannot pass; None where nothing does."""
         return None
@@ -277,8 +287,9 @@ class Drive(ABC):
 
     def decisive(self, found: Found) -> Path:
         """The recording of the trial that decided: the confirming one, or the last that failed."""
-        assert found.history[-1].recording is not None, "trials on drives are recorded"
-        return self.folder / found.history[-1].recording
+        recording = found.deciding.recording
+        assert recording is not None, "trials on drives are recorded"
+        return self.folder / recording
 
 
 def failing_above(found: Found) -> float | None:

@@ -56,8 +56,27 @@ def test_what_does_not_pass_again_is_searched_below() -> None:
 
     found = bisect(worn, RATINGS, 32)
     confirmed = [trial.value for trial in found.history if trial.confirming]
-    assert (confirmed[0], confirmed[-1], found.value) == (50, 40, 40)
-    assert confirmed == sorted(confirmed, reverse=True)
+    assert (confirmed, found.value) == ([50, 49, 47, 43, 35, 39, 41, 40], 40)
+    assert found.deciding is found.history[-1]
+    # Confirming runs say 39; the last of them is one above it, which failed.
+    found = bisect(lambda value, again: Trial(value, value <= (39 if again else 50), again), RATINGS, 32)
+    assert (found.value, found.history[-1].value, found.history[-1].passes) == (39, 40, False)
+    assert (found.deciding.value, found.deciding.confirming, found.deciding.passes) == (39, True, True)
+
+
+@given(trials=st.floats(100, 1e7), share=st.floats(0.01, 1))
+def test_however_far_below_its_trials_a_drive_is_confirmed_that_takes_few_runs(
+    trials: float, share: float
+) -> None:
+    confirmed = max(trials * share, 100)
+
+    def worn(value: float, confirming: bool) -> Trial:
+        return Trial(value, value <= (confirmed if confirming else trials), confirming)
+
+    found = bisect(worn, RATES, 1e4)
+    assert found.value is not None
+    assert confirmed / 1.0201 < found.value <= confirmed
+    assert sum(trial.confirming for trial in found.history) <= 20
 
 
 def test_a_drive_that_never_confirms_ends_without_a_result() -> None:

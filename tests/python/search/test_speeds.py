@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Sequence
@@ -177,3 +178,15 @@ def test_a_drive_that_falls_behind_ends_its_trial_and_a_slow_one_takes_less_than
     # The confirming run begins in a state of its own.
     assert list((tmp_path / "out").glob("settled-*.state"))
     assert result["trials"][-1]["confirming"]
+
+
+def test_how_long_a_trial_takes_is_told_before_a_real_drive_is_touched(tmp_path: Path) -> None:
+    # 300 ms of the recording, and 100 ms of it before.
+    drive = a_drive(evenly_spaced(tmp_path), settle="100ms")
+    assert drive.foretold() is None, "virtual time"
+    drive.target = dataclasses.replace(drive.target, uri="/dev/loop9")
+    told = "a trial at 1 times takes 400 ms, one at 0.1 times, the lowest that may be tried, 4 s"
+    assert drive.foretold() == f"{told}; there are about a dozen"
+    fast = a_drive(evenly_spaced(tmp_path / "fast"), settle="1m", lowest=2)
+    fast.target = drive.target
+    assert fast.foretold() == "a trial at 2 times takes 300 ms; there are about a dozen"
