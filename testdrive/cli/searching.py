@@ -150,6 +150,8 @@ def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, a
         return
     console = stdout_console()
     for drive, each in found:
+        if each.unfinished is not None and not each.history:
+            continue  # Nothing was tried, and the error has said why.
         told = drive.told(each) if each.unfinished is None else drive.told_unfinished(each)
         console.print(f"{drive.name}: {told}", highlight=False)
         if not each.is_monotone:
