@@ -107,9 +107,7 @@ def planned_reads_per_s(settings: dict[str, Any]) -> float | None:
     rate = arrivals.get("rate_iops")
     if stream is None or rate is None:
         return None
-    threads = int(stream.get("threads") or 1)
-    # Each of act_storage's threads has a whole number.
-    return float(rate // threads * threads) if arrivals.get("process") == "act" else float(rate)
+    return float(rate)
 
 
 def _reads(settings: dict[str, Any]) -> dict[str, Any] | None:

@@ -35,10 +35,10 @@ pub enum Arrivals {
         /// Of its gaps alone, so that places and mix are the same at every rate.
         random: SplitMix64,
     },
-    /// All generators at once, each a whole number a second.
+    /// All generators at once.
     InPhase {
         /// I/Os per second of this generator.
-        rate_iops: u64,
+        rate_iops: f64,
         /// The next one's number.
         turn: u64,
     },
@@ -65,7 +65,7 @@ impl Arrivals {
                 random: SplitMix64::new(!seed),
             },
             Some(ArrivalsJob::Act { rate_iops }) => {
-                Arrivals::InPhase { rate_iops: (rate_iops / count as f64).floor() as u64, turn: 0 }
+                Arrivals::InPhase { rate_iops: rate_iops / count as f64, turn: 0 }
             }
             Some(ArrivalsJob::AfterCompletion { think_ns }) => {
                 Arrivals::AfterCompletion { think_ns: *think_ns, ready_ns: Some(0) }
@@ -89,9 +89,9 @@ impl Arrivals {
                 *time_ns as i64
             }
             Arrivals::InPhase { rate_iops, turn } => {
-                let due_ns = i128::from(*turn) * 1_000_000_000 / i128::from(*rate_iops);
+                let due_ns = *turn as f64 * 1e9 / *rate_iops;
                 *turn += 1;
-                due_ns as i64
+                due_ns.round() as i64
             }
             Arrivals::AfterCompletion { ready_ns, .. } => ready_ns.take().unwrap_or(0),
         }
@@ -194,10 +194,14 @@ mod tests {
     }
 
     #[test]
-    fn threads_in_phase_go_together_and_what_the_rate_leaves_over_falls_away() {
-        let times = merged(&ArrivalsJob::Act { rate_iops: 2_005.0 }, 10, 400);
+    fn threads_in_phase_go_together_each_with_its_share_of_the_rate() {
+        let times = merged(&ArrivalsJob::Act { rate_iops: 2_000.0 }, 10, 400);
         assert!(times.chunks_exact(10).all(|burst| burst.iter().all(|time_ns| *time_ns == burst[0])));
         assert_eq!((times[0], times[10], times[2_000]), (0, 5_000_000, 1_000_000_000));
+        // A part of the load of several drives: 60 threads of 100 I/Os a second over three of them.
+        let times = merged(&ArrivalsJob::Act { rate_iops: 2_000.0 }, 60, 200);
+        assert!(times.chunks_exact(60).all(|burst| burst.iter().all(|time_ns| *time_ns == burst[0])));
+        assert_eq!((times[60], times[6_000]), (30_000_000, 3_000_000_000));
     }
 
     #[test]

@@ -214,18 +214,12 @@ fn check_times(job: &SyntheticJob) -> Result<(), RunError> {
     check_depth("max_in_flight", job.max_in_flight)?;
     let open = job.is_open();
     match job.arrivals {
-        Some(ArrivalsJob::Constant { rate_iops } | ArrivalsJob::Poisson { rate_iops }) => {
+        Some(
+            ArrivalsJob::Constant { rate_iops }
+            | ArrivalsJob::Poisson { rate_iops }
+            | ArrivalsJob::Act { rate_iops },
+        ) => {
             check_rate("rate_iops", rate_iops)?;
-        }
-        Some(ArrivalsJob::Act { rate_iops }) => {
-            check_rate("rate_iops", rate_iops)?;
-            let each = rate_iops / f64::from(job.threads);
-            check(
-                each >= 1.0,
-                "rate_iops",
-                rate_iops,
-                "at least one a second for each thread with arrivals act",
-            )?;
         }
         Some(ArrivalsJob::AfterCompletion { think_ns }) => {
             check((0..=TIME_MAX_NS).contains(&think_ns), "think_ns", think_ns, "a time of at most a year")?;

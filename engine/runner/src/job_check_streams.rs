@@ -7,6 +7,9 @@ use crate::job_defaults;
 use crate::job_generated::{ArrivalsJob, Pattern, SyntheticJob};
 use crate::job_streams::{StreamJob, STREAMS_MAX};
 
+/// The most threads of a stream whose threads begin at once: five for each CPU of the largest hosts.
+const PHASES_MAX: u32 = 4_096;
+
 /// Checks a phase that has streams.
 ///
 /// # Errors
@@ -61,7 +64,7 @@ fn check_phase_keys(job: &SyntheticJob) -> Result<(), RunError> {
 }
 
 fn check_stream(job: &SyntheticJob, stream: &StreamJob) -> Result<(), RunError> {
-    let part = stream.as_phase(job);
+    let mut part = stream.as_phase(job);
     match stream.arrivals {
         ArrivalsJob::Recording { .. } => {
             let wanted =
@@ -73,6 +76,12 @@ fn check_stream(job: &SyntheticJob, stream: &StreamJob) -> Result<(), RunError> 
             let lag_ns = stream.max_lag_ns.unwrap_or(0);
             let wanted = "none with arrivals after_completion, which are never late";
             check(stream.max_lag_ns.is_none(), "max_lag_ns", lag_ns, wanted)?;
+        }
+        ArrivalsJob::Act { .. } => {
+            let wanted = format!("a number from 1 to {PHASES_MAX}");
+            check((1..=PHASES_MAX).contains(&part.threads), "threads", part.threads, &wanted)?;
+            // They have neither a queue of their own nor an I/O in flight all the time.
+            part.threads = 1;
         }
         _ => {}
     }

@@ -150,9 +150,9 @@ pub enum ArrivalsJob {
         /// How many a second on average.
         rate_iops: f64,
     },
-    /// From threads that all begin at once, each with a whole number a second: what the rate leaves over falls away.
+    /// From threads that all begin at once, each with its share of the rate.
     Act {
-        /// How many a second were asked of all threads together.
+        /// How many a second of all threads together.
         rate_iops: f64,
     },
     /// Of a stream: each thread's next I/O goes so long after its last one completed.

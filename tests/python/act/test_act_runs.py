@@ -44,6 +44,13 @@ def test_the_rates_are_those_that_were_derived_and_the_run_passes(tmp_path: Path
     assert ios == {"reads": 24_000, "large-block-reads": 283, "large-block-writes": 282}
 
 
+def test_the_service_threads_of_a_large_host_begin_at_once(tmp_path: Path) -> None:
+    options = short("rating=1", "arrivals=act", "service-threads=320", "prepare=none", seconds=2)
+    status, result = run(tmp_path / "a.rec", *options, "--drive", DRIVE)
+    # 6 a second of each of 320 threads.
+    assert (status, result["metrics"]["act.reads"]) == (0, 2 * 6 * 320)
+
+
 def test_histograms_and_rows_of_the_same_run_are_judged_alike(tmp_path: Path) -> None:
     drive = "sim:consumer-qlc?capacity=256MiB"
     options = [*short("rating=8", "prepare=salt"), "--drive", drive]

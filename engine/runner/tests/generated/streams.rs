@@ -98,7 +98,7 @@ fn submitters_share_all_streams_and_their_schedule_stays() {
 #[test]
 fn threads_of_act_go_in_phase() {
     let bench = Bench::new();
-    let act = json!([{"arrivals": {"process": "act", "rate_iops": 1_005}, "threads": 10}]);
+    let act = json!([{"arrivals": {"process": "act", "rate_iops": 1_000}, "threads": 10}]);
     let ran = bench.phase(SIM, phase(&act, json!({})));
     let found = times(&ran, 0);
     assert_eq!(found.len(), 1_000);
@@ -160,6 +160,18 @@ fn the_stream_that_is_too_late_is_named_with_its_time() {
     assert_eq!((ran.outcome.status, ran.accounting("cannot_keep_up")), (Status::Complete, &Value::Null));
 }
 
+/// A stream whose threads, more than I/Os may be in flight, begin at once.
+fn many_in_phase(threads: u32) -> Value {
+    let act = json!([{"arrivals": {"process": "act", "rate_iops": 40_960}, "threads": threads}]);
+    phase(&act, json!({"max_in_flight": 64, "duration_ns": SECOND_NS / 20}))
+}
+
+#[test]
+fn threads_that_begin_at_once_may_be_as_many_as_a_large_host_has() {
+    let ran = Bench::new().phase(SIM, many_in_phase(4_096));
+    assert_eq!((ran.outcome.status, ran.rows.len()), (Status::Complete, 4_096));
+}
+
 #[test]
 fn streams_that_make_no_sense_are_refused_by_name() {
     let bench = Bench::new();
@@ -177,7 +189,8 @@ fn streams_that_make_no_sense_are_refused_by_name() {
             with("arrivals", json!({"process": "recording", "recording": "x.rec"})),
             "arrivals.process is recording",
         ),
-        (with("arrivals", json!({"process": "act", "rate_iops": 0.5})), "rate_iops is 0.5"),
+        (with("arrivals", json!({"process": "act", "rate_iops": 0})), "rate_iops is 0"),
+        (many_in_phase(4_097), "threads is 4097"),
         (with("arrivals", Value::Null), "invalid type: null"),
         (with("threads", json!(65)), "threads is 65"),
         (with("max_lag_ns", json!(0)), "max_lag_ns is 0"),
