@@ -130,6 +130,16 @@ def test_a_slice_that_is_not_yet_on_disk_is_not_judged(tmp_path: Path) -> None:
     told(watch, 25)
 
 
+def test_of_a_recording_that_lags_behind_the_run_the_slices_on_disk_are_judged(tmp_path: Path) -> None:
+    path = kept_rows(tmp_path / "a.rec", 30)
+    with Recording.open(path) as recording:
+        phase = recording.manifest.phases[0].name
+    watch = Watch(path, phase, 10 * SECOND_NS, 9, lambda *_: ["too slow"])
+    with pytest.raises(EndedEarly) as ended:
+        told(watch, 85)
+    assert ended.value.slices == 2
+
+
 def test_after_the_last_slice_nothing_is_ended(tmp_path: Path) -> None:
     path = kept_rows(tmp_path / "a.rec", 30)
     with Recording.open(path) as recording:
