@@ -12,7 +12,7 @@ from testdrive.headroom.host import host_lateness_ns
 from testdrive.manifest import read_manifest
 
 RULE = {"rule": "p99.9<1ms", "limit": 1e6, "worst_service": 2e5}
-LATE = {
+LATE: dict[str, Any] = {
     "headroom": {"rules": [RULE]},
     "fidelity": {"lateness_p99_ns": 2_000_000, "replay_depth": {"mean": 3.0, "max": 40}},
     "warnings": [{"code": "generator_late"}],
@@ -26,7 +26,7 @@ LATE = {
         # The drive took too long; nothing was judged; it had all that it may have; the host was in time.
         ({"headroom": {"rules": [{**RULE, "worst_service": 1e6}]}}, None),
         ({"headroom": {"rules": []}}, None),
-        ({"fidelity": {**LATE["fidelity"], "replay_depth": {"mean": 4e3, "max": 4096}}}, None),  # type: ignore[dict-item]
+        ({"fidelity": {**LATE["fidelity"], "replay_depth": {"mean": 4e3, "max": 4096}}}, None),
         ({"warnings": []}, None),
     ],
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from drives_without_runs import no_display, no_word
 from support import run_testdrive
 
 from testdrive.errors import UsageError
@@ -23,7 +24,7 @@ QUICK = ("interval=1s", "for=2s", "settle=1s", "resolution=0.1", "span=0.25")
 
 def a_drive(**given: Any) -> RateDrive:
     target = Target("sim:sata?capacity=1GiB", None, Path("nowhere"))
-    return RateDrive(load("qos"), {"rules": "p99.9<1ms"} | given, target, RunOptions(), None, None)  # type: ignore[arg-type]
+    return RateDrive(load("qos"), {"rules": "p99.9<1ms"} | given, target, RunOptions(), no_display, no_word)
 
 
 @pytest.mark.parametrize("threshold", [700.0, 23_456.0, 1_234_567.0])

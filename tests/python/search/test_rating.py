@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drives_without_runs import no_display, no_word
 from support import run_testdrive
 
 from testdrive.act.verdict import LIMITS
@@ -110,7 +111,7 @@ def test_the_load_is_that_of_the_plan_act() -> None:
 
 def a_drive(uri: str = "sim:sata?capacity=1GiB", **given: str) -> RatingDrive:
     target = Target(uri, None, Path("nowhere"))
-    return RatingDrive(load("act-rating"), given, target, RunOptions(), None, None)  # type: ignore[arg-type]
+    return RatingDrive(load("act-rating"), given, target, RunOptions(), no_display, no_word)
 
 
 def test_a_rating_that_nothing_failed_above_is_called_so() -> None:
@@ -158,12 +159,17 @@ def test_what_is_written_over_before_it_is_confirmed_is_called_settled() -> None
     ("kind", "plan", "given"), [(RatingDrive, "act-rating", {}), (RateDrive, "qos", {"rules": "p99<1ms"})]
 )
 def test_no_real_drive_sees_a_sequence_twice_and_no_confirming_run_repeats_a_trial(
-    kind: type[Drive], plan: str, given: dict[str, str], uri: str, seeds: list[int]
+    monkeypatch: pytest.MonkeyPatch,
+    kind: type[Drive],
+    plan: str,
+    given: dict[str, str],
+    uri: str,
+    seeds: list[int],
 ) -> None:
     target = Target(uri, None, Path("nowhere"))
-    drive = kind(load(plan), given | {"seed": "7"}, target, RunOptions(), None, None)  # type: ignore[arg-type]
+    drive = kind(load(plan), given | {"seed": "7"}, target, RunOptions(), no_display, no_word)
     settled: list[int] = []
-    drive._prepare = lambda whole, name, state: settled.append(whole.values["seed"])  # type: ignore[method-assign]
+    monkeypatch.setattr(drive, "_prepare", lambda whole, name, state: settled.append(whole.values["seed"]))
     found = []
     for number, confirming in enumerate((False, False, False, True), start=1):
         if confirming:

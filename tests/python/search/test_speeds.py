@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from drives_without_runs import no_display, no_word
 from support import run_testdrive
 from workloads import write_source
 
@@ -52,7 +53,7 @@ def evenly_spaced(folder: Path, gaps_us: Sequence[int] = GAPS_US, *, write_share
 def a_drive(source: Path, options: RunOptions | None = None, **given: Any) -> SpeedDrive:
     target = Target("sim:sata?capacity=1GiB", None, Path("nowhere"))
     values = {"rules": "max<1ms", "recording": str(source), "interval": "100ms", **given}
-    return SpeedDrive(load("headroom"), values, target, options or RunOptions(), None, None)  # type: ignore[arg-type]
+    return SpeedDrive(load("headroom"), values, target, options or RunOptions(), no_display, no_word)
 
 
 def a_trial(speed: float, *, passes: bool, host_late_ns: int | None = None) -> Trial:
