@@ -1,4 +1,4 @@
-"""What a search is given where only its plans are looked at: a run that begins all the same fails the test."""
+"""What a search is given where only its plans are looked at: a run that begins all the same fails a test."""
 
 from __future__ import annotations
 
