@@ -5,11 +5,11 @@
 //! or `testdrive drives --release`, what to put back. The note is locked for as long as the run or its guardian lives, so that nobody
 //! takes a live one for a forgotten one.
 
+use crate::note::{Before, Note};
 use crate::pci::{Bdf, PciFunction, Roots, VFIO_DRIVER};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -59,90 +59,6 @@ pub enum LeaseError {
         /// What to do now.
         remedy: String,
     },
-}
-
-/// What is put back: the driver, and what `driver_override` said before.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Before {
-    driver: String,
-    driver_override: Option<String>,
-}
-
-impl Before {
-    fn steps(&self, function: &PciFunction) -> Vec<Step> {
-        let directory = function.directory();
-        let override_text = format!("{}\n", self.driver_override.as_deref().unwrap_or(""));
-        let bdf = function.bdf.to_string();
-        vec![
-            Step::Write { path: directory.join("driver_override"), text: override_text },
-            Step::Write { path: function.unbind_file(VFIO_DRIVER), text: bdf.clone() },
-            Step::Write { path: function.probe_file(), text: bdf },
-        ]
-    }
-
-    fn note(&self) -> String {
-        let kept = self.driver_override.as_deref().unwrap_or("");
-        format!("pid {}\ndriver {}\ndriver_override {kept}\n", std::process::id(), self.driver)
-    }
-}
-
-/// A note that is locked.
-struct Note {
-    file: File,
-    path: PathBuf,
-}
-
-impl Note {
-    fn path_of(function: &PciFunction) -> PathBuf {
-        function.roots().notes.join(format!("pci-{}", function.bdf))
-    }
-
-    /// Opens the note, makes it where there is none, and locks it; `None` where somebody has the lock.
-    fn lock(function: &PciFunction) -> io::Result<Option<Note>> {
-        let path = Note::path_of(function);
-        fs::create_dir_all(&function.roots().notes)?;
-        loop {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false).mode(0o600);
-            let file = options.custom_flags(libc::O_NOFOLLOW).open(&path)?;
-            // SAFETY: flock takes a descriptor, which is open, and an integer.
-            if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-                let error = io::Error::last_os_error();
-                return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
-            }
-            // Whoever had it before us may have removed it in between.
-            let is_same = fs::metadata(&path).is_ok_and(|there| {
-                file.metadata().is_ok_and(|ours| (there.dev(), there.ino()) == (ours.dev(), ours.ino()))
-            });
-            if is_same {
-                return Ok(Some(Note { file, path }));
-            }
-        }
-    }
-
-    fn read(&mut self) -> io::Result<Option<Before>> {
-        let mut text = String::new();
-        self.file.read_to_string(&mut text)?;
-        let value = |key: &str| {
-            text.lines().find_map(|line| line.strip_prefix(key)).map(|rest| rest.trim().to_string())
-        };
-        Ok(value("driver ").map(|driver| Before {
-            driver,
-            driver_override: value("driver_override").filter(|text| !text.is_empty()),
-        }))
-    }
-
-    fn write(&mut self, before: &Before) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.write_all(before.note().as_bytes())?;
-        self.file.sync_all()
-    }
-
-    fn remove(self) {
-        // An empty note that cannot be removed says nothing to anybody.
-        let _ = self.file.set_len(0);
-        let _ = fs::remove_file(&self.path);
-    }
 }
 
 /// A function that user space has.

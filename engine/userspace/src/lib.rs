@@ -15,6 +15,7 @@ mod handle;
 pub mod lease;
 mod limits;
 pub mod memory;
+mod note;
 pub mod pci;
 mod prp;
 mod queue;
