@@ -115,9 +115,10 @@ class Bench:
     def __init__(self, runner: ModuleType, monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         self.runner, self.folder = runner, folder
         self.cases: list[Any] = []
-        kernel = runner.image.Kernel("6.1", Path("vmlinux"), Path())
         monkeypatch.setattr(runner.shutil, "which", lambda name, path=None: None if "no-" in name else name)
-        monkeypatch.setattr(runner.image, "fetch_kernel", lambda _: kernel)
+        monkeypatch.setattr(
+            runner.image, "fetch_kernel", lambda _, package: runner.image.Kernel("6", Path(package), Path())
+        )
         monkeypatch.setattr(runner.image, "unpack", lambda *_: Path("busybox"))
         monkeypatch.setattr(runner.image, "without_debug_information", lambda program, _: program)
         monkeypatch.setattr(runner.image, "write_initramfs", lambda path, *_: path.touch())
@@ -127,6 +128,7 @@ class Bench:
     def _run(self, guest: Any, kernel: Path, initramfs: Path, job: Path, script: str) -> Any:
         assert initramfs.exists()
         (job / "left").write_text(script)
+        (job / "kernel").write_text(str(kernel))
         return self.runner.Result(int(script), "what it printed", 1.0)
 
     def add(self, name: str, script: str, check: Any = lambda _: None, **guest: Any) -> None:
@@ -175,6 +177,38 @@ def test_what_this_machine_lacks_is_a_skip_and_in_ci_a_failure(
     monkeypatch.setenv("CI", "true")
     assert bench.main() == 1
     assert "1 passed, 1 failed, 0 skipped" in capsys.readouterr().out
+
+
+def test_a_case_boots_the_kernel_that_it_names(bench: Bench, runner: ModuleType) -> None:
+    bench.add("usual", "0")
+    bench.add("newer", "0", newer_kernel=True)
+    assert bench.main() == 0
+    booted = {name: (bench.folder / name / "kernel").read_text() for name in ("usual", "newer")}
+    assert booted == {"usual": runner.image.KERNEL_PACKAGE, "newer": runner.image.NEWER_KERNEL_PACKAGE}
+
+
+def test_a_package_that_was_unpacked_is_left_alone_for_those_who_read_it(
+    runner: ModuleType, tmp_path: Path
+) -> None:
+    build = require("dpkg-deb")
+    control = tmp_path / "tree/DEBIAN/control"
+    control.parent.mkdir(parents=True)
+    control.write_text(
+        "Package: tool\nVersion: 1\nArchitecture: all\nMaintainer: a <a@example.org>\nDescription: a\n"
+    )
+    (tmp_path / "tree/file").write_text("packed")
+    (tmp_path / "debs").mkdir()
+    subprocess.run(
+        [build, "--build", tmp_path / "tree", tmp_path / "debs/tool_1_all.deb"],
+        check=True,
+        capture_output=True,
+    )
+    root = tmp_path / "root"
+    assert runner.image.unpack("tool", tmp_path, root) == root
+    before = (root / "file").stat().st_ino
+    assert (root / "file").read_text() == "packed"
+    runner.image.unpack("tool", tmp_path, root)
+    assert (root / "file").stat().st_ino == before
 
 
 def test_without_a_kernel_or_a_case_that_can_run_nothing_is_taken_for_passed(

@@ -12,12 +12,12 @@ from pathlib import Path
 from monitor import Monitor
 
 QEMU = "qemu-system-x86_64"
-#: What makes the emulated kernel start fast and keep its clock.
+#: What makes the emulated kernel start fast, keep its clock, and end at once if it meets a defect of its own.
 KERNEL_ARGUMENTS = (
-    "console=ttyS0 panic=-1 quiet loglevel=4 mitigations=off tsc=reliable nokaslr no_timer_check"
+    "console=ttyS0 panic=-1 oops=panic quiet loglevel=4 mitigations=off tsc=reliable nokaslr no_timer_check"
     " cryptomgr.notests random.trust_cpu=on rcupdate.rcu_expedited=1 audit=0"
 )
-_CONSOLE_LINES = 30
+_CONSOLE_LINES = 60
 #: What every script may call. An emulated processor on a busy machine takes its time.
 PRELUDE = """
 wait_until() { # COMMAND...
@@ -61,6 +61,8 @@ class Guest:
     traces: Sequence[str] = ()
     #: Whether the kernel's VFIO is built so that it can do without an IOMMU.
     unsafe_vfio: bool = False
+    #: Whether it boots the newer of the two kernels (``image.NEWER_KERNEL_PACKAGE``).
+    newer_kernel: bool = False
     #: Whether the disks' images are left in the job's folder, as ``NAME.img``, to be looked at afterwards.
     keeps_images: bool = False
     #: Whether its figures are worth less with another guest beside it.

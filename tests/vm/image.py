@@ -18,12 +18,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+#: Debian's own kernel, and a newer one that it offers beside, for cases that name it.
 KERNEL_PACKAGE = "linux-image-amd64"
+NEWER_KERNEL_PACKAGE = "linux-image-6.12-amd64"
 #: To reach the shared folder, and the drives that most cases use.
 COMMON_MODULES = ("virtio_pci", "9pnet_virtio", "9p", "nvme")
 
-#: Cases that run at the same time may name the same package.
+#: Cases that run at the same time may name the same package, or the same kernel.
 _UNPACKING = threading.Lock()
+_FETCHING = threading.Lock()
 
 INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
@@ -63,21 +66,28 @@ class Kernel:
     root: Path
 
 
-def fetch_kernel(directory: Path) -> Kernel:
-    """Download and unpack the kernel, unless that was done before.
+def fetch_kernel(directory: Path, package: str) -> Kernel:
+    """Download and unpack the kernel that a package depends on, unless that was done before.
 
     Raises
     ------
-    ImageError
+    MissingError
         The package cannot be had.
+    ImageError
+        The kernel is packed in a way that is not known.
     """
+    with _FETCHING:
+        return _fetch_kernel(directory, package)
+
+
+def _fetch_kernel(directory: Path, package: str) -> Kernel:
     # Of a package that apt does not know it tells nothing.
-    command = [tool("apt-cache"), "depends", KERNEL_PACKAGE]
+    command = [tool("apt-cache"), "depends", package]
     told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     found = re.search(r"Depends: linux-image-(\d\S*)", told)
     if found is None:
-        raise ImageError(
-            f"the guest's kernel cannot be had: apt knows no {KERNEL_PACKAGE}, a package of Debian for amd64;"
+        raise MissingError(
+            f"the guest's kernel cannot be had: apt knows no {package}, a package of Debian for amd64;"
             " run `apt-get update`, with a Debian archive among its sources"
         )
     release = found[1]
@@ -90,12 +100,17 @@ def fetch_kernel(directory: Path) -> Kernel:
         if not (root / "lib/modules").is_dir():
             (root / "lib").symlink_to("usr/lib")
         subprocess.run([tool("depmod"), "-b", root, release], check=True)
-        program.write_bytes(uncompressed((root / f"boot/vmlinuz-{release}").read_bytes()))
+        # Renamed when it is whole: a kernel that is there is not made again.
+        part = program.with_suffix(".part")
+        part.write_bytes(uncompressed((root / f"boot/vmlinuz-{release}").read_bytes()))
+        part.rename(program)
     return Kernel(release, program, root)
 
 
 def unpack(package: str, directory: Path, root: Path) -> Path:
-    """Unpack a package below ``root``, downloaded if it was not before.
+    """Unpack a package below ``root``, unless that was done before; download it if need be.
+
+    What is there is left alone: another case may be reading it.
 
     Raises
     ------
@@ -122,8 +137,11 @@ def _unpack(package: str, directory: Path, root: Path) -> Path:
             )
     # Debian writes the colon of an epoch as %3a; one file of the package is enough.
     deb = sorted(debs.glob(f"{package}_*.deb"))[-1]
-    root.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["dpkg-deb", "-x", deb, root], check=True)
+    done_before = root / f".unpacked-{deb.name}"
+    if not done_before.exists():
+        root.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["dpkg-deb", "-x", deb, root], check=True)
+        done_before.touch()
     return root
 
 
@@ -142,7 +160,9 @@ def uncompressed(bz_image: bytes) -> bytes:
         # The kernel's own length follows the stream.
         program = lzma.LZMADecompressor().decompress(payload)
     elif payload[:4] == b"\x28\xb5\x2f\xfd":
-        program = subprocess.run(["zstd", "-dc"], input=payload, stdout=subprocess.PIPE, check=False).stdout
+        command = [tool("zstd"), "-dc"]
+        # Here, too, the kernel's length follows; zstd takes it for another stream.
+        program = subprocess.run(command, input=payload[:-4], stdout=subprocess.PIPE, check=False).stdout
     else:
         raise ImageError(f"the kernel is packed in a way that is not known: {payload[:6]!r}")
     if program[:4] != b"\x7fELF":

@@ -98,7 +98,7 @@ def main(arguments: list[str] | None = None) -> int:
         if shutil.which(QEMU) is None:
             raise image.ImageError(f"{QEMU} is missing; install the package qemu-system-x86")
         cases = load(options.cases)
-        kernel = image.fetch_kernel(options.directory.resolve())
+        kernel = image.fetch_kernel(options.directory.resolve(), image.KERNEL_PACKAGE)
         busybox = image.unpack("busybox-static", options.directory, options.directory / "busybox")
         with tempfile.TemporaryDirectory(prefix="testdrive-vm-") as folder:
             programs = {
@@ -191,19 +191,23 @@ def _in_a_guest(case: Case, bench: Bench) -> Done:
         programs = _programs(case, bench)
         with tempfile.TemporaryDirectory(prefix="testdrive-vm-python-") as compiled:
             files = python_files.files_for(case.guest.python, Path(compiled)) if case.guest.python else {}
-            modules = case.guest.modules
+            kernel, modules = _kernel(case, bench), case.guest.modules
             instead = (
-                {"vfio.ko": unsafe_vfio.build(bench.kernel, bench.directory)}
-                if case.guest.unsafe_vfio
-                else {}
+                {"vfio.ko": unsafe_vfio.build(kernel, bench.directory)} if case.guest.unsafe_vfio else {}
             )
-            image.write_initramfs(initramfs, bench.kernel, bench.busybox, modules, programs, files, instead)
-        result = run(case.guest, bench.kernel.program, initramfs, folder, case.script)
+            image.write_initramfs(initramfs, kernel, bench.busybox, modules, programs, files, instead)
+        result = run(case.guest, kernel.program, initramfs, folder, case.script)
     except (GuestError, image.ImageError) as error:
         result = error
     finally:
         initramfs.unlink(missing_ok=True)
     return Done(case, folder, result, time.monotonic() - began_s)
+
+
+def _kernel(case: Case, bench: Bench) -> image.Kernel:
+    if not case.guest.newer_kernel:
+        return bench.kernel
+    return image.fetch_kernel(bench.directory.resolve(), image.NEWER_KERNEL_PACKAGE)
 
 
 def _told(done: Done) -> Verdict:

@@ -91,10 +91,19 @@ pub(super) unsafe fn reads(
         .build();
     // SAFETY: the command points to memory that the caller keeps.
     unsafe { ring.submission().push(&entry) }.map_err(io::Error::other)?;
-    ring.submit_and_wait(1)?;
-    let result = ring.completion().next().map(|entry| entry.result());
-    // What the drive itself answers does not matter here.
-    Ok(result.is_some_and(|result| result >= 0))
+    loop {
+        match ring.submit_and_wait(1) {
+            Ok(_) => {}
+            // A signal: the read stays in flight, and a ring is not left while it has one.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        // A ring that polls also returns without a completion when another thread wants the CPU.
+        if let Some(entry) = ring.completion().next() {
+            // What the drive itself answers does not matter here.
+            return Ok(entry.result() >= 0);
+        }
+    }
 }
 
 #[cfg(test)]
