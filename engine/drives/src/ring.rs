@@ -74,10 +74,40 @@ pub(crate) fn kernel_discards_asynchronously() -> bool {
     kernel_is((6, 12))
 }
 
+/// Whether a command of NVMe passthrough may be polled for without risking the host: Linux 6.16 and later.
+///
+/// Until then a command could be completed by a thread that polls for another ring's commands on the same queue. The change that mended
+/// it (`nvme: always punt polled uring_cmd end_io work to task_work`) went back to 6.1.y and 6.6.y as well, where the place that it
+/// writes the address of a function to is the one that polling takes the request's address from (`cookie` and `task_work_cb` of
+/// `struct io_uring_cmd`): there a command that ended and was not collected yet is followed as if that function were a bio or a
+/// request. Two failed reads in flight on one ring are enough, or a ring that is closed with one in flight. Releases as distributions
+/// name them do not tell whether a kernel has the change: 6.1.0-56 is 6.1.192.
+pub(crate) fn kernel_polls_passthrough_soundly() -> bool {
+    kernel_is((6, 16))
+}
+
 /// Whether the kernel is of this version or later.
-pub(crate) fn kernel_is(least: (u32, u32)) -> bool {
+fn kernel_is(least: (u32, u32)) -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    release_is(&release, least)
+}
+
+/// Whether a release is of this version or later; one that cannot be read is not.
+fn release_is(release: &str, least: (u32, u32)) -> bool {
     let mut numbers =
         release.split(|c: char| !c.is_ascii_digit()).map(|text| text.parse::<u32>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_is_compared_by_its_first_two_numbers() {
+        let sound = |release| release_is(release, (6, 16));
+        assert!(sound("6.16.0-rc1") && sound("6.18\n") && sound("7.0.1-2-pve"));
+        assert!(!sound("6.1.0-56-amd64") && !sound("6.12.48+deb13-amd64") && !sound("5.14.0-611.el9.x86_64"));
+        assert!(!sound("") && !sound("unknown"));
+    }
 }

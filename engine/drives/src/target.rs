@@ -89,9 +89,9 @@ impl Target {
                 let request = OpenRequest { uri: &parsed, access, consent, output };
                 Ok(device_target(open_for_run(&request)?, parsed.engine, None))
             }
-            DriveKind::Passthru { path, trim_ranges } => {
+            DriveKind::Passthru { path, trim_ranges, polled } => {
                 let request = OpenRequest { uri: &parsed, access, consent, output };
-                let options = PassthruOptions { trim_ranges: *trim_ranges };
+                let options = PassthruOptions { trim_ranges: *trim_ranges, polled: *polled };
                 let device = passthru::open(&request, path, options, &SystemRoots::default())?;
                 Ok(Target::Passthru(Box::new(device)))
             }

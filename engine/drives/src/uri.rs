@@ -31,6 +31,8 @@ pub enum DriveKind {
         path: PathBuf,
         /// How many trims that are handed over together may share a command.
         trim_ranges: u32,
+        /// Whether completions are polled for; `None` leaves that to the kernel's version.
+        polled: Option<bool>,
     },
     /// An NVMe controller, by our own driver.
     Pci(PciUri),
@@ -126,9 +128,9 @@ impl DriveUri {
                 return Err(UriError::BarePath(place.into()));
             }
             if is_namespace(place) {
-                let trim_ranges = options.trim_ranges()?;
-                options.finish("trim_ranges=256")?;
-                DriveKind::Passthru { path: place.into(), trim_ranges }
+                let (trim_ranges, polled) = (options.trim_ranges()?, options.yes_or_no("polled")?);
+                options.finish("trim_ranges=256 or polled=yes")?;
+                DriveKind::Passthru { path: place.into(), trim_ranges, polled }
             } else {
                 engine = options.engine()?;
                 options.finish("engine=sync or engine=io_uring")?;
@@ -148,8 +150,8 @@ impl DriveUri {
             let uri = PciUri {
                 bdf,
                 namespace: options.namespace()?,
-                interrupts: options.yes_or_no("interrupts")?,
-                without_iommu: options.yes_or_no("noiommu")?,
+                interrupts: options.yes_or_no("interrupts")?.unwrap_or(false),
+                without_iommu: options.yes_or_no("noiommu")?.unwrap_or(false),
                 trim_ranges: options.trim_ranges()?,
             };
             options.finish("namespace=1, interrupts=yes, trim_ranges=256 or noiommu=yes")?;
@@ -230,10 +232,11 @@ impl Options {
         }
     }
 
-    fn yes_or_no(&mut self, key: &str) -> Result<bool, UriError> {
+    fn yes_or_no(&mut self, key: &str) -> Result<Option<bool>, UriError> {
         match self.pairs.remove(key).as_deref() {
-            None | Some("no") => Ok(false),
-            Some("yes") => Ok(true),
+            None => Ok(None),
+            Some("no") => Ok(Some(false)),
+            Some("yes") => Ok(Some(true)),
             Some(other) => Err(self.bad(format!("{key}={other} is neither yes nor no"))),
         }
     }
@@ -314,9 +317,12 @@ mod tests {
 
     #[test]
     fn a_namespace_is_told_by_its_name_and_may_share_commands_among_trims() {
-        let passthru = |trim_ranges| DriveKind::Passthru { path: "/dev/ng0n1".into(), trim_ranges };
-        assert_eq!(kind("/dev/ng0n1"), passthru(1));
-        assert_eq!(kind("/dev/ng0n1?trim_ranges=256"), passthru(256));
+        let passthru =
+            |trim_ranges, polled| DriveKind::Passthru { path: "/dev/ng0n1".into(), trim_ranges, polled };
+        assert_eq!(kind("/dev/ng0n1"), passthru(1, None));
+        assert_eq!(kind("/dev/ng0n1?trim_ranges=256&polled=no"), passthru(256, Some(false)));
+        assert_eq!(kind("/dev/ng0n1?polled=yes"), passthru(1, Some(true)));
+        assert!(message("/dev/ng0n1?polled=maybe").contains("neither yes nor no"));
         assert!(message("/dev/ng0n1?trim_ranges=0").contains("trim_ranges=0"));
         assert!(message("/dev/ng0n1?trim_ranges=257").contains("from 1 to 256"));
         assert!(message("/dev/ng0n1?engine=sync").contains("the option 'engine'"));

@@ -26,11 +26,21 @@ const NOTICE_LIMIT: Duration = Duration::from_secs(30);
 pub struct PassthruOptions {
     /// How many trims that are handed over together may share a command; 1 gives each its own.
     pub trim_ranges: u32,
+    /// Whether completions are polled for; `None` leaves that to the kernel's version.
+    pub polled: Option<bool>,
 }
 
 impl Default for PassthruOptions {
     fn default() -> Self {
-        PassthruOptions { trim_ranges: 1 }
+        PassthruOptions { trim_ranges: 1, polled: None }
+    }
+}
+
+impl PassthruOptions {
+    /// Whether to poll for completions of a controller that has queues for it, or none, on a kernel that does so soundly, or not: what
+    /// could take the host down is done only where somebody asks.
+    pub(super) fn polls(self, has_poll_queues: bool, kernel_is_sound: bool) -> bool {
+        has_poll_queues && self.polled.unwrap_or(kernel_is_sound)
     }
 }
 
@@ -131,5 +141,21 @@ impl NvmeTarget for PassthruDevice {
         self.take(controller, namespace, &limits, &disk).map_err(|error| match error {
             Unfit::Usage(what) | Unfit::Drive(what) => EraseError::Drive(format!("{uri} {what}")),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kernel_that_does_not_poll_soundly_polls_only_where_it_was_asked_to() {
+        let polls = |polled| {
+            let options = PassthruOptions { polled, ..PassthruOptions::default() };
+            [(true, true), (true, false), (false, true)].map(|(queues, sound)| options.polls(queues, sound))
+        };
+        assert_eq!(polls(None), [true, false, false]);
+        assert_eq!(polls(Some(true)), [true, true, false]);
+        assert_eq!(polls(Some(false)), [false; 3]);
     }
 }

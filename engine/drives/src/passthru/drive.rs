@@ -50,8 +50,8 @@ impl PassthruDrive {
     pub fn new(mut device: PassthruDevice, options: &QueueOptions) -> io::Result<PassthruDrive> {
         let QueueOptions { clock, depth, .. } = *options;
         let (mut plain, flags) = Lane::new(depth, false)?;
-        let mut polled =
-            if device.block.polled { Lane::new(depth, true).ok().map(|(lane, _)| lane) } else { None };
+        let polls = device.options.polls(device.block.polled, ring::kernel_polls_passthrough_soundly());
+        let mut polled = if polls { Lane::new(depth, true).ok().map(|(lane, _)| lane) } else { None };
         let mut buffers = Buffers::new(options)?;
         let mut trim_limits = device.limits.trim;
         trim_limits.ranges = trim_limits.ranges.min(device.options.trim_ranges as usize);
@@ -76,13 +76,16 @@ impl PassthruDrive {
             match unsafe { reads(&mut lane.ring, device.fd(), device.nsid, block_bytes, place) } {
                 Ok(true) => polled = Some(lane),
                 // SAFETY: it is dropped once, here, and nothing is in flight on it.
-                Ok(false) | Err(_) => unsafe { ManuallyDrop::drop(&mut lane.ring) },
+                Ok(false) => unsafe { ManuallyDrop::drop(&mut lane.ring) },
+                // Something may be in flight, and kernels are known that do not survive that such a ring is closed.
+                Err(_) => {}
             }
         }
         let settings = &mut device.block.identity.settings;
         settings.insert("ring_flags".into(), flags.into());
         settings.insert("registered_buffers".into(), registered.is_some().into());
         settings.insert("registered_file".into(), registered_file.into());
+        settings.insert("poll_queues".into(), device.block.polled.into());
         settings.insert("polled_completions".into(), polled.is_some().into());
         settings.insert("asynchronous_trim".into(), true.into());
         settings.insert("trim_ranges".into(), trim_limits.ranges.into());
