@@ -1,5 +1,6 @@
 //! A drive opened for a run, whichever path leads to it.
 
+use crate::clock::Clock;
 use crate::device::Device;
 use crate::guard::refusal::Refusal;
 use crate::guard::{open_for_run, GuardedTarget, OpenRequest};
@@ -166,7 +167,7 @@ impl Target {
     pub fn take_events(&mut self) -> Option<DriveEvents> {
         match self {
             Target::Sim(drive) => crate::Drive::take_events(&mut **drive),
-            Target::Pci(target) => target.queues().take_events(),
+            Target::Pci(target) => target.take_events(),
             Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => None,
         }
     }
@@ -187,13 +188,13 @@ impl Target {
     }
 
     /// Gives a drive that was taken from the kernel back to it: the end of a run that can still be told. Nothing is asked of the target any
-    /// more.
+    /// more but what it logged until then.
     ///
     /// # Errors
     /// When the drive is gone, or the kernel does not take it.
-    pub fn give_back(&mut self) -> Result<(), TargetError> {
+    pub fn give_back(&mut self, clock: Clock) -> Result<(), TargetError> {
         match self {
-            Target::Pci(target) => target.give_back(),
+            Target::Pci(target) => target.give_back(&|| clock.now_ns()),
             Target::Passthru(_) | Target::Null(_) | Target::Sim(_) | Target::Device { .. } => Ok(()),
         }
     }

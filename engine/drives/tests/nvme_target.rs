@@ -176,3 +176,18 @@ fn features_that_outlast_the_drive_set_nothing_back_and_keep_nothing() {
     assert!(double.is_put_away() && double.memory_regions() == 0);
     drop(set);
 }
+
+#[test]
+fn a_drive_that_is_not_shut_down_in_order_tells_so_when_it_is_given_back() {
+    let (double, drive) = open(Model::default(), Access::Write);
+    double.set_faults(Faults { fails_to_shut_down: true, ..Faults::default() });
+    assert_eq!(drive.take_events(), None);
+    let somebody_else = drive.clone();
+    assert_eq!((drive.retire(&|| 7), double.shutdowns()), (None, 0));
+    let events = somebody_else.retire(&|| 7).unwrap().unwrap().events;
+    let kinds: Vec<&str> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!((kinds, double.is_put_away()), (vec!["shutdown_incomplete"], true));
+    // Nothing is told of one that is.
+    let (_, drive) = open(Model::default(), Access::Write);
+    assert_eq!(drive.retire(&|| 7), Some(None));
+}

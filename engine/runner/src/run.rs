@@ -208,13 +208,18 @@ fn close(
     }
     // Set back while there is somebody to tell it to.
     drop(features);
-    let (status, reason) = match target.give_back() {
+    let given_back = target.give_back(surroundings.clock);
+    // What the drive did at its very end is in no phase.
+    let last_events = target.take_events();
+    let failed = given_back.as_ref().err().map(|error| warnings::not_given_back(error.to_string()));
+    for warning in failed.into_iter().chain(last_events.as_ref().and_then(warnings::not_shut_down)) {
+        tell(Event::Warning(warning.clone()));
+        book.manifest.warnings.push(warning);
+    }
+    let (status, reason) = match given_back {
         Ok(()) => (status, reason),
         Err(error) => {
-            let warning = warnings::not_given_back(error.to_string());
-            tell(Event::Warning(warning.clone()));
-            book.manifest.warnings.push(warning);
-            let reasons = reason.into_iter().chain([error.to_string()]).collect::<Vec<_>>();
+            let reasons: Vec<String> = reason.into_iter().chain([error.to_string()]).collect();
             (Status::Failed, Some(reasons.join("; ")))
         }
     };
@@ -229,6 +234,11 @@ fn close(
         ..Counts::default()
     };
     if let Some((mut writer, error)) = recorded {
+        let appended = last_events.map_or(Ok(()), |events| {
+            let summary = book.manifest.drive_events.get_or_insert_default();
+            events.append(&surroundings.job.output, summary)
+        });
+        let error = error.or(appended.err());
         let Manifest { drive, phases, warnings, drive_events, telemetry, other, .. } = book.manifest;
         let manifest = writer.manifest_mut();
         (manifest.drive, manifest.phases, manifest.warnings) = (drive, phases, warnings);

@@ -5,7 +5,7 @@ use crate::host_state::{slow_governor, CPUS};
 use crate::job::Job;
 use std::path::Path;
 use testdrive_drives::Target;
-use testdrive_recording::{DriveIdentity, Manifest, Status, Warning};
+use testdrive_recording::{DriveEvents, DriveIdentity, Manifest, Status, Warning};
 
 /// What can be told before the run.
 pub fn before(manifest: &Manifest, target: &Target) -> Vec<Warning> {
@@ -87,6 +87,18 @@ pub fn not_given_back(message: String) -> Warning {
     Warning::new("drive_not_given_back", message, remedy)
 }
 
+/// A drive that did not say that it was shut down, when it was given back.
+pub fn not_shut_down(events: &DriveEvents) -> Option<Warning> {
+    const CODE: &str = "shutdown_incomplete";
+    let event = events.events.iter().find(|event| event.kind == CODE)?;
+    let message = format!(
+        "the drive did not say within {:.1} s that it was shut down, and was stopped as if its power had failed",
+        event.busy_ns as f64 / 1e9
+    );
+    let remedy = "look at what it makes of that (unsafe shutdowns in its SMART log, its error log) before it is given work";
+    Some(Warning::new(CODE, message, remedy))
+}
+
 /// The code of a source that lacks events, and of a run whose source, or its source, does.
 const LOST: &str = "events_lost";
 const SOURCE_LOST: &str = "source_events_lost";
@@ -139,7 +151,7 @@ pub fn after(totals: &Totals, job: &Job, status: Status, modelled: bool) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use testdrive_recording::RecordingKind;
+    use testdrive_recording::{DriveEvent, RecordingKind};
 
     fn manifest(warnings: Vec<Warning>) -> Manifest {
         Manifest { warnings, ..Manifest::new(RecordingKind::Capture, "clock_monotonic") }
@@ -151,6 +163,26 @@ mod tests {
         let found = saturated("fill", 0.99).unwrap();
         assert_eq!(found.code, "generator_saturated");
         assert!(found.message.contains("'fill'") && found.message.contains("99 %"), "{}", found.message);
+    }
+
+    #[test]
+    fn a_drive_that_was_not_shut_down_in_order_is_warned_of_once() {
+        let event = |kind: &str| DriveEvent {
+            kind: kind.into(),
+            start_ns: 5,
+            end_ns: 15_000_000_005,
+            busy_ns: 15_000_000_000,
+            amount: 0,
+            unit: "commands".into(),
+        };
+        let of = |kinds: &[&str]| {
+            let events = kinds.iter().map(|kind| event(kind)).collect();
+            not_shut_down(&DriveEvents { events, dropped: Vec::new() })
+        };
+        assert_eq!((of(&[]), of(&["controller_reset"])), (None, None));
+        let warning = of(&["controller_gone", "shutdown_incomplete"]).unwrap();
+        assert_eq!(warning.code, "shutdown_incomplete");
+        assert!(warning.message.contains("within 15.0 s"), "{}", warning.message);
     }
 
     #[test]

@@ -15,6 +15,8 @@ pub enum EventKind {
     BusError,
     /// The controller is no longer there, or no longer ours.
     ControllerGone,
+    /// The controller did not say that it was shut down: it was stopped without, as if its power had failed.
+    ShutdownIncomplete,
 }
 
 impl EventKind {
@@ -27,6 +29,7 @@ impl EventKind {
             EventKind::ControllerFatalStatus => "controller_fatal_status",
             EventKind::BusError => "bus_error",
             EventKind::ControllerGone => "controller_gone",
+            EventKind::ShutdownIncomplete => "shutdown_incomplete",
         }
     }
 }

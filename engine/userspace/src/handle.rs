@@ -16,6 +16,8 @@ use testdrive_nvme::NvmCommand;
 const ABORTS_MAX: usize = 4;
 /// How long an aborted command may take to say so.
 const ABORTED_LIMIT: Duration = Duration::from_secs(1);
+/// How long commands in flight may take where the host wants the drive back; the rest ends with their queue.
+const LEAVING_LIMIT: Duration = Duration::from_secs(1);
 
 /// The clock of whoever drives the queue, for what is noted.
 pub type NowNs<'a> = &'a dyn Fn() -> i64;
@@ -144,21 +146,27 @@ impl<F: Function> Queue<F> {
         true
     }
 
-    /// Looks whether the controller is there and well. One that says that it failed, or to which the bus had an error, is reset; what it had answered before goes to `take`
-    /// then, and the tags of what it had not are returned, one for each command.
+    /// Looks whether the controller is there and well. One that says that it failed, or to which the bus had an error, is reset; what it had
+    /// answered before goes to `take` then, and the tags of what it had not are returned, one for each command.
     ///
     /// # Errors
-    /// When it is gone, does not come back, or is wanted back by the host: it is shut down then.
+    /// When it is gone, does not come back, or is wanted back by the host: what is in flight is waited for for a moment then, and it is
+    /// shut down. [`Queue::abandon`] tells what else it answered.
     pub fn check(
         &mut self,
         now_ns: NowNs<'_>,
-        take: impl FnMut(Answer),
+        mut take: impl FnMut(Answer),
     ) -> Result<Vec<u32>, ControllerError> {
         let kind = match health(self.controller.function()) {
             Health::Good if self.controller.function().take_bus_error() => EventKind::BusError,
             Health::Good => return Ok(Vec::new()),
             Health::WantedBack => {
-                self.controller.let_go(self.in_flight() as u64, now_ns());
+                let began = Instant::now();
+                while !self.is_stale() && self.in_flight() > 0 && began.elapsed() < LEAVING_LIMIT {
+                    self.reap(&mut take)?;
+                    std::thread::sleep(Duration::from_micros(200));
+                }
+                self.controller.let_go(self.in_flight() as u64, now_ns);
                 return Err(ControllerError::WantedBack);
             }
             Health::Fatal => EventKind::ControllerFatalStatus,

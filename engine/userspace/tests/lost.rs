@@ -38,15 +38,73 @@ fn a_drive_that_is_wanted_back_is_shut_down_in_order_and_let_go_of() {
     wait_for_answers(&double, 2);
     double.set_faults(Faults { silent: true, wanted_back: true, ..Faults::default() });
     push(&mut queue, 2..4);
-    assert!(matches!(queue.check(NOW, |_| {}), Err(ControllerError::WantedBack)));
+    let mut answers = Vec::new();
+    let checked = queue.check(NOW, |answer| answers.push(answer.tag));
+    assert!(matches!(checked, Err(ControllerError::WantedBack)));
     assert!(matches!(other.check(NOW, |_| {}), Err(ControllerError::WantedBack)));
     assert!(controller.has_failed() && double.is_put_away());
     assert_eq!((double.shutdowns(), kinds(&controller)), (1, vec![EventKind::ControllerGone]));
-    let mut answers = Vec::new();
     queue.abandon(|answer: Answer| answers.push(answer.tag));
     answers.sort_unstable();
     assert_eq!((answers, queue.in_flight()), (vec![0, 1], 0));
     drop((queue, other, controller));
+    assert_eq!(double.shutdowns(), 1);
+}
+
+#[test]
+fn what_is_in_flight_on_any_queue_ends_before_a_drive_that_is_wanted_back_is_shut_down() {
+    let (double, controller, mut queue) = start();
+    let mut other = Queue::open(&controller, 8).unwrap();
+    // This one's owner was away during a reset, so that the controller has no such queue.
+    let stale = Queue::open(&controller, 8).unwrap();
+    double.set_faults(Faults { bus_error: true, ..Faults::default() });
+    assert_eq!(queue.check(NOW, |_| {}).unwrap(), Vec::<u32>::new());
+    assert_eq!(other.reconnect(|_| {}).unwrap(), Vec::<u32>::new());
+    double.set_faults(Faults { wanted_back: true, ..Faults::default() });
+    push(&mut queue, 0..3);
+    push(&mut other, 3..5);
+    wait_for_answers(&double, 5);
+    let mut answers = Vec::new();
+    let error = queue.check(NOW, |answer| answers.push(answer.tag)).unwrap_err();
+    assert!(matches!(error, ControllerError::WantedBack) && controller.has_failed());
+    // The double asserts that no queue is left when it is shut down.
+    assert_eq!((double.queues(), double.shutdowns(), queue.in_flight()), ((0, 0), 1, 0));
+    other.abandon(|answer| answers.push(answer.tag));
+    answers.sort_unstable();
+    assert_eq!((answers, other.in_flight(), stale.in_flight()), (vec![0, 1, 2, 3, 4], 0, 0));
+    assert_eq!(
+        kinds(&controller),
+        [EventKind::BusError, EventKind::ControllerReset, EventKind::ControllerGone]
+    );
+}
+
+#[test]
+fn a_drive_that_is_wanted_back_and_answers_nothing_any_more_is_stopped_all_the_same() {
+    let (double, controller, mut queue) = start();
+    double.set_faults(Faults { admin_silent: true, silent: true, wanted_back: true, ..Faults::default() });
+    assert!(matches!(queue.check(NOW, |_| {}), Err(ControllerError::WantedBack)));
+    assert!(controller.has_failed() && double.is_put_away());
+}
+
+#[test]
+fn a_controller_that_never_became_ready_is_not_told_to_shut_down() {
+    let double = Double::new(Model::default());
+    double.set_faults(Faults { never_ready: true, ..Faults::default() });
+    assert!(matches!(Controller::start(double.clone(), None), Err(ControllerError::NotReady { .. })));
+    assert_eq!((double.is_put_away(), double.shutdowns()), (true, 0));
+}
+
+#[test]
+fn a_shutdown_that_is_not_completed_is_noted() {
+    let (double, controller, queue) = start();
+    drop(queue);
+    double.set_faults(Faults { fails_to_shut_down: true, ..Faults::default() });
+    controller.retire(NOW);
+    assert_eq!(kinds(&controller), [EventKind::ShutdownIncomplete]);
+    assert!(double.is_put_away() && controller.has_failed());
+    // Once is enough.
+    controller.retire(NOW);
+    drop(Arc::into_inner(controller));
     assert_eq!(double.shutdowns(), 1);
 }
 

@@ -13,7 +13,7 @@ use testdrive_core::Opcode;
 use testdrive_nvme::{ControllerIdentity, NamespaceIdentity, NvmCommand};
 use testdrive_recording::{DriveEvent, DriveEvents, DriveIdentity};
 use testdrive_userspace::vfio::VfioFunction;
-use testdrive_userspace::{Controller, ControllerError, Event, Function};
+use testdrive_userspace::{Controller, ControllerError, Event, Function, NowNs};
 
 /// A controller of our own: queues of it are opened by the threads that submit.
 pub struct PciQueues<F: Function = VfioFunction> {
@@ -65,23 +65,30 @@ impl<F: Function> PciQueues<F> {
 
     /// Takes what went wrong between the driver and the controller; `None` where nothing did.
     pub fn take_events(&self) -> Option<DriveEvents> {
-        let event = |event: Event| DriveEvent {
-            kind: event.kind.name().into(),
-            start_ns: event.start_ns,
-            end_ns: event.end_ns,
-            busy_ns: event.end_ns - event.start_ns,
-            amount: event.commands,
-            unit: "commands".into(),
-        };
-        let mut events: Vec<DriveEvent> = self.controller.take_events().into_iter().map(event).collect();
-        events.sort_by_key(|event| event.start_ns);
-        (!events.is_empty()).then_some(DriveEvents { events, dropped: Vec::new() })
+        events_of(&self.controller)
     }
 
-    /// The controller, where nobody else has it any more.
-    pub(crate) fn into_controller(self) -> Option<Controller<F>> {
-        Arc::into_inner(self.controller)
+    /// Shuts the controller down, where nobody else has it any more, and lets go of it. Returned is what went wrong that was not taken
+    /// before; `None` where somebody has it.
+    pub fn retire(self, now_ns: NowNs<'_>) -> Option<Option<DriveEvents>> {
+        let controller = Arc::into_inner(self.controller)?;
+        controller.retire(now_ns);
+        Some(events_of(&controller))
     }
+}
+
+fn events_of<F: Function>(controller: &Controller<F>) -> Option<DriveEvents> {
+    let event = |event: Event| DriveEvent {
+        kind: event.kind.name().into(),
+        start_ns: event.start_ns,
+        end_ns: event.end_ns,
+        busy_ns: event.end_ns - event.start_ns,
+        amount: event.commands,
+        unit: "commands".into(),
+    };
+    let mut events: Vec<DriveEvent> = controller.take_events().into_iter().map(event).collect();
+    events.sort_by_key(|event| event.start_ns);
+    (!events.is_empty()).then_some(DriveEvents { events, dropped: Vec::new() })
 }
 
 impl<F: Function> NvmeTarget for PciQueues<F> {

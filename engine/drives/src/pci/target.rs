@@ -12,11 +12,11 @@ use crate::target::TargetError;
 use crate::uri::PciUri;
 use std::io;
 use std::sync::Arc;
-use testdrive_recording::DriveIdentity;
+use testdrive_recording::{DriveEvents, DriveIdentity};
 use testdrive_userspace::lease::{release, Lease, Released};
 use testdrive_userspace::pci::{Bdf, PciFunction};
 use testdrive_userspace::vfio::{HugePages, VfioFunction, VfioOptions};
-use testdrive_userspace::{Controller, ControllerError};
+use testdrive_userspace::{Controller, ControllerError, NowNs};
 
 /// A controller that was taken from the kernel's driver. It goes back when it is told to, or this is dropped.
 pub struct PciTarget {
@@ -27,6 +27,8 @@ pub struct PciTarget {
     roots: SystemRoots,
     /// How many namespaces the kernel showed.
     namespaces: usize,
+    /// What went wrong when it was given back.
+    last_events: Option<DriveEvents>,
 }
 
 impl PciTarget {
@@ -85,6 +87,7 @@ impl PciTarget {
             function,
             roots: roots.clone(),
             namespaces: count,
+            last_events: None,
         })
     }
 
@@ -104,18 +107,23 @@ impl PciTarget {
         self.queues.as_mut().expect("the controller is there until it was given back")
     }
 
+    /// Takes what went wrong between the driver and the controller, to the end, where that was; `None` where nothing did.
+    pub fn take_events(&mut self) -> Option<DriveEvents> {
+        self.queues.as_ref().map_or_else(|| self.last_events.take(), PciQueues::take_events)
+    }
+
     /// Gives the controller back to the kernel's driver, and waits until the drive is there again; that was done where it was called before.
     /// Where a thread still has a queue, the kernel would wait for it: the guardian gives the drive back after our end then.
     ///
     /// # Errors
     /// When the drive is gone, or the kernel does not take it.
-    pub fn give_back(&mut self) -> Result<(), TargetError> {
+    pub fn give_back(&mut self, now_ns: NowNs<'_>) -> Result<(), TargetError> {
         let Some(lease) = self.lease.take() else { return Ok(()) };
-        let Some(controller) = self.queues.take().and_then(PciQueues::into_controller) else {
+        let Some(events) = self.queues.take().and_then(|queues| queues.retire(now_ns)) else {
             std::mem::forget(lease);
             return Ok(());
         };
-        drop(controller);
+        self.last_events = events;
         lease.give_back().map_err(|error| TargetError::Drive(error.to_string()))?;
         wait_for_namespaces(&self.function, &self.roots, self.namespaces);
         Ok(())
@@ -124,7 +132,8 @@ impl PciTarget {
 
 impl Drop for PciTarget {
     fn drop(&mut self) {
-        if let Err(error) = self.give_back() {
+        // Nobody is left to take what is noted.
+        if let Err(error) = self.give_back(&|| 0) {
             eprintln!("testdrive: {error}");
         }
     }

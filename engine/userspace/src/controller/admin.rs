@@ -33,6 +33,8 @@ pub(super) struct Admin {
     answers: BTreeMap<u32, Answered>,
     /// What features were set to, by feature: a reset makes them what they were.
     features: BTreeMap<u8, NvmCommand>,
+    /// Whether the host is being obeyed that wants the controller back: the last commands are answered all the same.
+    pub(super) is_leaving: bool,
 }
 
 /// An answer that was not fetched yet.
@@ -53,6 +55,7 @@ impl Admin {
             awaited: BTreeMap::new(),
             answers: BTreeMap::new(),
             features: BTreeMap::new(),
+            is_leaving: false,
         })
     }
 
@@ -145,9 +148,9 @@ impl<F: Function> Controller<F> {
             _ if !admin.awaited.contains_key(&ticket) => ControllerError::Interrupted(what),
             Health::Fatal => ControllerError::Fatal("when it was asked something"),
             Health::Gone => ControllerError::Gone,
-            Health::WantedBack => ControllerError::WantedBack,
-            Health::Good if began.elapsed() > limit => ControllerError::Silent { what, limit },
-            Health::Good => return Ok(None),
+            Health::WantedBack if !admin.is_leaving => ControllerError::WantedBack,
+            _ if began.elapsed() > limit => ControllerError::Silent { what, limit },
+            Health::WantedBack | Health::Good => return Ok(None),
         };
         admin.awaited.remove(&ticket);
         Err(error)

@@ -12,6 +12,8 @@ use testdrive_nvme::{
 
 /// How long an abort may take: the drive has just left a command without an answer, and the reset that comes next needs no answer.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
+/// How long the deletion of a queue may take where somebody waits for the drive.
+const DELETE_LIMIT: Duration = Duration::from_secs(2);
 
 impl<F: Function> Controller<F> {
     /// Rings for a queue pair, made known to the controller.
@@ -91,19 +93,30 @@ impl<F: Function> Controller<F> {
     /// Deletes the queues of a pair, so that its memory may go. Where the controller does not, it is stopped.
     pub(crate) fn delete_pair(&self, pair: &QueuePair, generation: u64) {
         let mut admin = self.lock();
-        if generation == self.generation() && !self.has_failed() {
-            let id = pair.id();
-            let deleted = self
-                .execute(&mut admin, "delete a submission queue", &delete_submission_queue(id), ADMIN_LIMIT)
-                .and_then(|_| {
-                    let command = delete_completion_queue(id);
-                    self.execute(&mut admin, "delete a completion queue", &command, ADMIN_LIMIT)
-                });
-            if deleted.is_err() {
-                self.give_up();
-            }
+        let is_known = generation == self.generation() && !self.has_failed();
+        if is_known && self.delete_queues(&mut admin, pair.id(), ADMIN_LIMIT).is_err() {
+            self.give_up();
         }
         admin.free_pairs.push(pair.id());
+    }
+
+    /// Deletes the queues of every pair that somebody has: the controller answers or aborts what is in flight on a submission queue before
+    /// it is gone (Base 5.6). Ends with the first command that gets no answer.
+    pub(super) fn delete_all_queues(&self, admin: &mut Admin) {
+        let is_used = |id: &u16| !admin.free_pairs.contains(id);
+        let used: Vec<u16> = (1..=self.pairs).filter(is_used).collect();
+        for id in used {
+            match self.delete_queues(admin, id, DELETE_LIMIT) {
+                // One that was not made again after a reset is not there.
+                Ok(()) | Err(ControllerError::Refused { .. }) => {}
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn delete_queues(&self, admin: &mut Admin, id: u16, limit: Duration) -> Result<(), ControllerError> {
+        self.execute(admin, "delete a submission queue", &delete_submission_queue(id), limit)?;
+        self.execute(admin, "delete a completion queue", &delete_completion_queue(id), limit).map(drop)
     }
 
     /// Asks for the abort of a command; whether the controller says that it did.

@@ -5,6 +5,7 @@ use super::Controller;
 use crate::error::ControllerError;
 use crate::event::{Event, EventKind};
 use crate::function::Function;
+use crate::handle::NowNs;
 use crate::memory::{before_doorbell, PAGE_BYTES};
 use crate::registers::{
     health, Capabilities, Health, ACQ, ALL_ONES, AQA, ASQ, CC, CC_ENABLE, CC_ENTRY_SIZES, CC_SHUTDOWN_MASK,
@@ -89,7 +90,7 @@ impl<F: Function> Controller<F> {
     ///
     /// # Errors
     /// When it does not come back: it is lost then, and cut off from memory.
-    pub(crate) fn reset(&self, known: u64, now_ns: &dyn Fn() -> i64) -> Result<(), ControllerError> {
+    pub(crate) fn reset(&self, known: u64, now_ns: NowNs<'_>) -> Result<(), ControllerError> {
         let mut admin = self.lock();
         if self.has_failed() {
             return Err(ControllerError::Lost);
@@ -129,31 +130,52 @@ impl<F: Function> Controller<F> {
         self.function.cut_off();
     }
 
-    /// The host wants the controller back: it is shut down in order, and is lost to us.
-    pub(crate) fn let_go(&self, commands: u64, at_ns: i64) {
-        let _held = self.lock();
-        if self.failed.swap(true, Ordering::AcqRel) {
+    /// The host wants the controller back: its queues are deleted, which ends what is in flight on any of them, it is shut down in
+    /// order, and is lost to us. Whoever has a queue finds there what was answered. `commands` are those that the caller still waits for.
+    pub(crate) fn let_go(&self, commands: u64, now_ns: NowNs<'_>) {
+        let mut admin = self.lock();
+        if self.has_failed() {
             return;
         }
+        let at_ns = now_ns();
         self.note(Event { kind: EventKind::ControllerGone, start_ns: at_ns, end_ns: at_ns, commands });
-        self.end();
+        // First of all, so that other queues send nothing more: they wait for the lock until this is over.
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        admin.is_leaving = true;
+        // One that does not delete them is stopped with them.
+        self.delete_all_queues(&mut admin);
+        self.failed.store(true, Ordering::Release);
+        self.end(now_ns);
+    }
+
+    /// Ends the work with a controller of which no queue is left: it is shut down in order, or stopped at least, kept from memory, and is
+    /// lost to us. One that was lost before stays so.
+    pub fn retire(&self, now_ns: NowNs<'_>) {
+        let _held = self.lock();
+        if !self.failed.swap(true, Ordering::AcqRel) {
+            self.end(now_ns);
+        }
     }
 
     /// Shuts the controller down, or stops it at least, and keeps it from memory.
-    fn end(&self) {
+    fn end(&self, now_ns: NowNs<'_>) {
+        let start_ns = now_ns();
         if let Err(error) = self.shut_down() {
             eprintln!("testdrive: the drive was not shut down in order: {error}");
+            let kind = EventKind::ShutdownIncomplete;
+            self.note(Event { kind, start_ns, end_ns: now_ns(), commands: 0 });
         }
         self.function.cut_off();
     }
 
-    /// Tells the controller that power may go, and waits until it is ready for that. It is stopped in any case, unless it is gone.
+    /// Tells the controller that power may go, and waits until it is ready for that. It is stopped in any case, unless it is gone. One
+    /// that never became ready has nothing to bring to an end.
     fn shut_down(&self) -> Result<(), ControllerError> {
-        let configuration = self.function.read32(CC);
+        let (configuration, status) = (self.function.read32(CC), self.function.read32(CSTS));
         if configuration == ALL_ONES {
             return Err(ControllerError::Gone);
         }
-        if configuration & CC_ENABLE != 0 {
+        if configuration & CC_ENABLE != 0 && status & CSTS_READY != 0 {
             self.function.write32(CC, configuration & !CC_SHUTDOWN_MASK | CC_SHUTDOWN_NORMAL);
             let complete = |status: u32| status & CSTS_SHUTDOWN_MASK == CSTS_SHUTDOWN_COMPLETE;
             let limit = shutdown_limit(self.identity.shutdown_us);
@@ -170,7 +192,8 @@ impl<F: Function> Drop for Controller<F> {
     fn drop(&mut self) {
         match self.has_failed() {
             true => self.function.cut_off(),
-            false => self.end(),
+            // Nobody is left to take what is noted.
+            false => self.end(&|| 0),
         }
     }
 }

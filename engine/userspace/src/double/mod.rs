@@ -121,6 +121,8 @@ pub struct Faults {
     pub refuses_queues: bool,
     /// It deletes no completion queue.
     pub keeps_queues: bool,
+    /// It fails when it is told to shut down.
+    pub fails_to_shut_down: bool,
 }
 
 type Entry = [u8; 64];

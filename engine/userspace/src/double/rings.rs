@@ -2,7 +2,9 @@
 
 use super::logs::Features;
 use super::{Entry, State};
-use crate::registers::{CC_ENABLE, CC_SHUTDOWN_MASK, CSTS_READY, CSTS_SHUTDOWN_COMPLETE, DOORBELLS};
+use crate::registers::{
+    CC_ENABLE, CC_SHUTDOWN_MASK, CSTS_FATAL, CSTS_READY, CSTS_SHUTDOWN_COMPLETE, DOORBELLS,
+};
 use std::sync::atomic::{fence, Ordering};
 
 #[derive(Default)]
@@ -68,7 +70,10 @@ impl State {
             }
         }
         if value & CC_SHUTDOWN_MASK != 0 {
-            self.csts |= CSTS_SHUTDOWN_COMPLETE;
+            let io_queues = self.submissions.keys().any(|id| *id > 0);
+            let deletes = !self.faults.admin_silent && !self.faults.keeps_queues;
+            assert!(!(io_queues && deletes), "shut down with queues that it would have deleted");
+            self.csts |= if self.faults.fails_to_shut_down { CSTS_FATAL } else { CSTS_SHUTDOWN_COMPLETE };
             self.shutdowns += 1;
         }
     }
