@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
+import textwrap
 from typing import Any
 
 from rich.console import Console
@@ -28,8 +30,21 @@ def stderr_console() -> Console:
 
 
 def note(message: str) -> None:
-    """Say something on standard error that is neither data nor an error."""
+    """Say something on standard error that is neither data nor an error.
+
+    A terminal would break a line that is too long within words; in a log it stays one line.
+    """
+    if sys.stderr.isatty():
+        columns = shutil.get_terminal_size().columns
+        message = "\n".join(_wrapped(line, columns) for line in message.splitlines())
     print(message, file=sys.stderr)
+
+
+def _wrapped(line: str, columns: int) -> str:
+    # What may be copied, a path or a command's option, is not divided.
+    return textwrap.fill(
+        line, columns, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def show_on_stderr(title: str) -> Display:

@@ -132,6 +132,7 @@ def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, a
                 drive.key: each.value,
                 **drive.facts(each),
                 "is_monotone": each.is_monotone,
+                "not_confirmed": each.not_confirmed,
                 "unfinished": each.unfinished,
                 "recording": str(drive.decisive(each)) if each.history else None,
                 "trials": [
@@ -154,7 +155,11 @@ def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, a
             continue  # Nothing was tried, and the error has said why.
         told = drive.told(each) if each.unfinished is None else drive.told_unfinished(each)
         console.print(f"{drive.name}: {told}", highlight=False)
-        if not each.is_monotone:
-            console.print("  a load passed at or above one that failed: the result is one of several borders")
+        if each.not_confirmed is not None:
+            console.print(
+                f"  {drive.shown(each.not_confirmed)} passed in its trial and not in the run that was to"
+                " confirm it: so near to its border it passes or fails from run to run, and longer trials"
+                " tell more"
+            )
     if page is not None:
         console.print(f"page: {page}", soft_wrap=True)

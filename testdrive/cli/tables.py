@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Entry = Mapping[str, Any]
 #: What of a standard test's table a terminal shows: the matrix of one drive, or the headline of a dozen.
 METHOD_ROWS_MAX = 16
+#: A longer cell of it is a sentence, and no figure.
+_FIGURE_LENGTH_MAX = 32
 #: As the metrics have it; their package would bring the query engine with it.
 _ROWS_NOT_KEPT = "rows_not_kept"
 
@@ -149,7 +151,12 @@ def plans_table(plans: Sequence[Plan]) -> Table:
 def method_table(found: MethodTable) -> Group:
     """A standard test's table; of a long one the beginning, with the place of the rest."""
     head, *columns = found.head
-    made = table(head, *columns, right=columns)
+    figures = [
+        name
+        for at, name in enumerate(columns, start=1)
+        if all(len(row[at]) <= _FIGURE_LENGTH_MAX for row in found.rows)
+    ]
+    made = table(head, *columns, right=figures)
     for row in found.rows[:METHOD_ROWS_MAX]:
         made.add_row(*row)
     left_out = len(found.rows) - METHOD_ROWS_MAX

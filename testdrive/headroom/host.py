@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from testdrive.manifest import Manifest
+from testdrive.manifest import Manifest, Phase
+from testdrive.qos.delivery import LimitedBy
+from testdrive.qos.held import Held
 from testdrive.qos.rules import parse_rules
 
 #: What a replay keeps in flight at most: the engine's own default.
@@ -35,6 +37,19 @@ def host_lateness_ns(summary: Mapping[str, Any], manifest: Manifest) -> int | No
         if rule["worst_service"] is None or not asked.holds(rule["worst_service"]):
             return None
     return int(late_ns)
+
+
+def fell_behind(manifest: Manifest, phase: Phase, held: Sequence[Held]) -> LimitedBy:
+    """Who made a trial fall behind in a phase.
+
+    The host, where the drive never had as many I/Os in flight as it may have, and served every interval that
+    could be judged within the rules. A model has no host that could be late.
+    """
+    depth = ((phase.accounting or {}).get("replay_depth") or {}).get("max")
+    modelled = manifest.drive is not None and manifest.drive.modelled
+    if modelled or depth is None or depth >= _in_flight_max(manifest):
+        return "drive"
+    return "drive" if any(one.is_served is False for one in held) else "host"
 
 
 def _in_flight_max(manifest: Manifest) -> int:

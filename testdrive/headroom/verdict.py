@@ -6,24 +6,23 @@ the recording's own clock: the same ones at every speed. It is judged once all o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
-import ibis
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
-from testdrive.headroom.intervals import Window, called, joined
-from testdrive.manifest import OPCODES, Phase
-from testdrive.metrics.scans.distribution import Distribution, bucket_of
+from testdrive.headroom.host import fell_behind
+from testdrive.headroom.intervals import Window, called
+from testdrive.headroom.trial import Trial
+from testdrive.manifest import Manifest, Phase
+from testdrive.qos.delivery import LimitedBy
+from testdrive.qos.held import Held, broken, over_a_limit
 from testdrive.qos.rules import Rule, parse_rules
-from testdrive.qos.verdict import LOAD_PHASE, Held, broken, cut_short, value_of
-from testdrive.recording import Arrays, Recording
+from testdrive.qos.verdict import LOAD_PHASE, cut_short
+from testdrive.recording import Recording
 from testdrive.report import units
-from testdrive.segments import RESPONSE, SERVICE
 
 #: The figures' name by which a plan says that it is judged so.
 FIGURES = "headroom"
@@ -56,6 +55,8 @@ class Verdict:
     ios: list[int]
     breaks_first: Break | None
     cannot_keep_up: dict[str, Any] | None
+    #: Who fell behind, of a trial that did.
+    limited_by: LimitedBy | None = None
 
     def to_json_object(self) -> dict[str, Any]:
         """As ``summary.json`` has it, under ``headroom``."""
@@ -73,6 +74,7 @@ class Verdict:
             if first is None
             else {"start_ns": first.start_ns, "end_ns": first.end_ns, "what": first.what},
             "cannot_keep_up": self.cannot_keep_up,
+            "limited_by": self.limited_by,
             "rules": [_told(one) for one in self.held],
         }
 
@@ -93,36 +95,82 @@ def is_headroom(recording: Recording) -> bool:
 def judge(recording: Recording) -> Verdict:
     """The verdict of a trial, whatever became of it. Only for a recording that :func:`is_headroom`."""
     manifest = recording.manifest
-    assert manifest.plan is not None
-    parameters = manifest.plan.parameters
-    window = Window(int(parameters.get("from", 0)), int(parameters["to"]), int(parameters["interval"]))
-    speed = float(parameters["speed"])
-    rules = parse_rules(str(parameters["rules"]))
-    opcodes = [str(name) for name in parameters["opcodes"]]
-    phase = next((phase for phase in manifest.phases if phase.name == LOAD_PHASE), None)
-    behind = next(
-        (found for each in manifest.phases if (found := (each.accounting or {}).get("cannot_keep_up"))), None
-    )
-    trial = _Trial(recording, window, speed, rules, opcodes)
+    trial = _trial(recording)
+    phase = _load_phase(manifest)
     complete = manifest.status == "complete"
     bounds_ns: list[tuple[int, int]] = []
     held: list[Held] = []
     ios: list[int] = []
+    lag = None if phase is None else (phase.accounting or {}).get("cannot_keep_up")
     if phase is not None:
-        mine = (phase.accounting or {}).get("cannot_keep_up")
-        gone = window.pieces if complete else trial.pieces_gone(_gone_until_ns(recording, phase, mine))
+        gone = trial.window.pieces if complete else trial.pieces_gone(_gone_until_ns(recording, phase, lag))
         held, bounds_ns, ios = trial.judged(phase, gone, complete=complete)
-    reasons = cut_short(manifest.status, manifest.status_reason, behind)
+    late = next((each for each in manifest.phases if (each.accounting or {}).get("cannot_keep_up")), None)
+    behind = None if late is None else (late.accounting or {})["cannot_keep_up"]
+    limit = None if late is None else fell_behind(manifest, late, held)
+    reasons = cut_short(manifest.status, manifest.status_reason, behind, of_host=limit == "host")
     if manifest.counts.errors:
         reasons.append(f"{manifest.counts.errors:,} I/Os failed or were never answered")
-    names = [called(*each) for each in bounds_ns]
-    reasons += [reason for one in held for reason in broken(one, lambda at: f"interval {names[at]}")]
+    for one in held:
+        reasons += broken(one, _names(bounds_ns))
     if complete and not held:
         reasons.append("nothing was judged")
     first = _breaks_first(held, bounds_ns)
-    if first is None and phase is not None and (lag := (phase.accounting or {}).get("cannot_keep_up")):
-        first = trial.late_in(lag)
-    return Verdict("fail" if reasons else "pass", reasons, speed, held, bounds_ns, ios, first, behind)
+    if first is None and lag:
+        first = _late_in(trial, lag)
+    verdict: Literal["pass", "fail"] = "fail" if reasons else "pass"
+    return Verdict(verdict, reasons, trial.speed, held, bounds_ns, ios, first, behind, limit)
+
+
+def broken_intervals(recording: Recording, intervals: Sequence[tuple[int, int]]) -> list[str]:
+    """Why a trial that goes on cannot pass any more, of intervals whose time is over.
+
+    ``intervals`` are the pieces of each. Those of their I/Os that are not recorded must have taken longer
+    than :func:`proved_after_ns`: with them no interval could come nearer to holding a rule. Empty if the
+    trial can still pass.
+    """
+    trial = _trial(recording)
+    phase = _load_phase(recording.manifest)
+    if phase is None:
+        return []
+    bounds_ns = [trial.window.bounds_ns(*each) for each in intervals]
+    held = trial.held(phase, intervals)
+    return [reason for one in held for reason in over_a_limit(one, _names(bounds_ns))]
+
+
+def proved_after_ns(rules: Sequence[Rule]) -> int:
+    """How long an I/O must have taken to make a mean or a share only greater that is over its limit.
+
+    Percentiles and the longest become greater with any that took longer than those that are there.
+    """
+    means = [math.ceil(rule.limit) for rule in rules if rule.kind == "mean"]
+    return max([*means, *(rule.threshold_ns for rule in rules)], default=0)
+
+
+def _trial(recording: Recording) -> Trial:
+    assert recording.manifest.plan is not None
+    parameters = recording.manifest.plan.parameters
+    window = Window(int(parameters.get("from", 0)), int(parameters["to"]), int(parameters["interval"]))
+    rules = parse_rules(str(parameters["rules"]))
+    return Trial(
+        recording, window, float(parameters["speed"]), rules, [str(name) for name in parameters["opcodes"]]
+    )
+
+
+def _load_phase(manifest: Manifest) -> Phase | None:
+    return next((phase for phase in manifest.phases if phase.name == LOAD_PHASE), None)
+
+
+def _names(bounds_ns: Sequence[tuple[int, int]]) -> Callable[[int], str]:
+    return lambda at: f"interval {called(*bounds_ns[at])}"
+
+
+def _late_in(trial: Trial, behind: dict[str, Any]) -> Break:
+    """The interval in which the I/O was due that was too late."""
+    due_ns = int(behind["at_ns"]) - int(behind["lag_ns"])
+    piece = min(trial.pieces_gone(due_ns), trial.window.pieces - 1)
+    what = f"falls {behind['lag_ns'] / 1e9:.3g} s behind"
+    return Break(*trial.window.bounds_ns(piece, piece + 1), what)
 
 
 def _gone_until_ns(recording: Recording, phase: Phase, behind: dict[str, Any] | None) -> int:
@@ -152,152 +200,3 @@ def _short(held: Held, at: int, *, several: bool) -> str:
     shown = units.percent(float(value)) if held.rule.is_share else units.time(float(value))
     whose = f" of {held.opcode}s" if several else ""
     return f"{held.rule.quantity}{whose} {shown}"
-
-
-@dataclass(frozen=True)
-class _Trial:
-    recording: Recording
-    window: Window
-    speed: float
-    rules: Sequence[Rule]
-    opcodes: Sequence[str]
-
-    def pieces_gone(self, until_ns: int) -> int:
-        """How many pieces have no I/O that was due later than that."""
-        edges = [self.window.due_ns(piece + 1, self.speed) for piece in range(self.window.pieces)]
-        return int(np.searchsorted(np.array(edges), until_ns, side="right"))
-
-    def late_in(self, behind: dict[str, Any]) -> Break:
-        """The interval in which the I/O was due that was too late."""
-        due_ns = int(behind["at_ns"]) - int(behind["lag_ns"])
-        piece = min(self.pieces_gone(due_ns), self.window.pieces - 1)
-        what = f"falls {behind['lag_ns'] / 1e9:.3g} s behind"
-        return Break(*self.window.bounds_ns(piece, piece + 1), what)
-
-    def judged(
-        self, phase: Phase, gone: int, *, complete: bool
-    ) -> tuple[list[Held], list[tuple[int, int]], list[int]]:
-        """The rules in every interval of which all has gone, the intervals, and the I/Os of each."""
-        if not gone:
-            return [], [], []
-        counts, every = self._counts(phase)
-        needed = max(rule.samples_min for rule in self.rules)
-        intervals = joined(counts[:gone], needed, whole=complete)
-        if not intervals:
-            return [], [], []
-        taken = _Taken(self._values(phase, intervals))
-        held = [
-            self._held(taken, rule, opcode, len(intervals)) for opcode in self.opcodes for rule in self.rules
-        ]
-        ios = [int(every[first:after].sum()) for first, after in intervals]
-        return held, [self.window.bounds_ns(*one) for one in intervals], ios
-
-    def _placed(self, phase: Phase, places: NDArray[np.int64]) -> Any:
-        """The rows of the phase with the place of their piece in ``places``, which has one for each.
-
-        The piece is guessed by the speed, which may be one off at a border, and settled by when the border
-        was due.
-        """
-        pieces = self.window.pieces
-        edges = np.array([self.window.due_ns(piece, self.speed) for piece in range(pieces)], np.int64)
-        table = pa.table(
-            {
-                "piece": np.arange(pieces, dtype=np.int64),
-                "low_ns": edges,
-                "high_ns": np.append(edges[1:], np.iinfo(np.int64).max),
-                "before": np.append(places[:1], places[:-1]),
-                "own": places,
-                "after": np.append(places[1:], places[-1:]),
-            }
-        )
-        rows = self.recording.all_rows()
-        rows = rows.filter(rows.phase == phase.index)
-        rows = rows.mutate(due_ns=rows.intended_ns - phase.start_ns)
-        guess = (rows.due_ns.cast("float64") * self.speed / self.window.interval_ns).floor().cast("int64")
-        rows = rows.mutate(piece=guess.clip(0, pieces - 1)).join(ibis.memtable(table), "piece")
-        place = ibis.cases(
-            (rows.due_ns < rows.low_ns, rows.before),
-            (rows.due_ns >= rows.high_ns, rows.after),
-            else_=rows.own,
-        )
-        return rows.mutate(place=place)
-
-    def _counts(self, phase: Phase) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The I/Os of each judged opcode in each piece, whatever became of them, and those of all."""
-        rows = self._placed(phase, np.arange(self.window.pieces, dtype=np.int64))
-        found = self.recording.execute(rows.group_by("place", "opcode").aggregate(ios=rows.count()))
-        place, ios = found["place"].astype(np.int64), found["ios"].astype(np.int64)
-        counts = np.zeros((self.window.pieces, len(self.opcodes)), np.int64)
-        for at, name in enumerate(self.opcodes):
-            mine = found["opcode"] == OPCODES.index(name)
-            counts[place[mine], at] = ios[mine]
-        every = np.zeros(self.window.pieces, np.int64)
-        np.add.at(every, place, ios)
-        return counts, every
-
-    def _values(self, phase: Phase, intervals: Sequence[tuple[int, int]]) -> Arrays:
-        """How many I/Os took how long, by interval, opcode and quantity.
-
-        Times are counted in buckets at most 0.8 % wide, each told by its longest, and no bucket reaches over
-        a limit or a threshold: whether a rule holds is exact.
-        """
-        places = np.full(self.window.pieces, -1, np.int64)
-        for place, (first, after) in enumerate(intervals):
-            places[first:after] = place
-        rows = self._placed(phase, places)
-        rows = rows.filter((rows.place >= 0) & (rows.status == 0) & (rows.latency_ns >= 0))
-        rows = rows.filter(rows.opcode.isin([OPCODES.index(name) for name in self.opcodes]))
-        cuts = sorted({cut for rule in self.rules for cut in _cuts(rule)})
-        parts = []
-        for quantity, value in (
-            (SERVICE, rows.latency_ns),
-            (RESPONSE, rows.submit_ns + rows.latency_ns - ibis.least(rows.intended_ns, rows.submit_ns)),
-        ):
-            taken = rows.mutate(took_ns=value)
-            level = sum(((taken.took_ns >= cut).cast("int64") for cut in cuts), ibis.literal(0, "int64"))
-            grouped = taken.group_by("place", "opcode", bucket=bucket_of(taken.took_ns), level=level)
-            counted = grouped.aggregate(
-                value=taken.took_ns.max(), ios=taken.count(), total=taken.took_ns.sum().cast("int64")
-            )
-            parts.append(counted.mutate(quantity=ibis.literal(quantity, "int64")))
-        return self.recording.execute(parts[0].union(parts[1]))
-
-    def _held(self, taken: _Taken, rule: Rule, opcode: str, intervals: int) -> Held:
-        response = [taken.of(at, opcode, RESPONSE) for at in range(intervals)]
-        service = [taken.of(at, opcode, SERVICE) for at in range(intervals)]
-        values: list[Fraction | float | None] = [value_of(rule, one) for one in response]
-        return Held(
-            rule,
-            opcode,
-            values,
-            [value_of(rule, one) for one in service],
-            [one.n for one in response],
-            [one.max for one in response],
-        )
-
-
-class _Taken:
-    """What :meth:`_Trial._values` found, in an order in which each distribution is found at once."""
-
-    def __init__(self, found: Arrays) -> None:
-        key = self._key(found["place"].astype(np.int64), found["opcode"], found["quantity"])
-        order = np.lexsort((found["value"], key))
-        self.keys = key[order]
-        self.parts = [found[name][order].astype(np.int64) for name in ("value", "ios", "total")]
-
-    @staticmethod
-    def _key(place: Any, opcode: Any, quantity: Any) -> Any:
-        return (place * len(OPCODES) + opcode) * 2 + (quantity == RESPONSE)
-
-    def of(self, at: int, opcode: str, quantity: int) -> Distribution:
-        """The times of an interval's I/Os of one opcode."""
-        key = self._key(at, OPCODES.index(opcode), quantity)
-        first, after = np.searchsorted(self.keys, [key, key + 1])
-        return Distribution(*(part[first:after] for part in self.parts))
-
-
-def _cuts(rule: Rule) -> list[int]:
-    """The times at which what a rule says of an I/O may change."""
-    if rule.is_share:
-        return [rule.threshold_ns]
-    return [int(rule.limit) + 1 if rule.inclusive else int(rule.limit)]

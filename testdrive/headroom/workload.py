@@ -59,6 +59,12 @@ class Workload:
         return max(end_ns - start_ns for start_ns, end_ns in bounds)
 
     @property
+    def last_ns(self) -> int:
+        """The last interval, which ends with the last I/O."""
+        start_ns, end_ns = self.window.bounds_ns(*self.intervals[-1])
+        return end_ns - start_ns
+
+    @property
     def writes(self) -> bool:
         """Whether it changes what a drive holds."""
         return any(self.by_opcode.get(name) for name in ("write", "trim", "write_zeroes"))

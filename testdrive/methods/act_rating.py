@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from testdrive.act.verdict import LIMITS, Limit
 from testdrive.methods.drawing import Axis, Figure, Findings, Series, Table
 from testdrive.methods.method import Method
-from testdrive.methods.rule_figures import WIDE
+from testdrive.methods.rule_figures import CONFIRMING_CAPTION, WIDE, trials_and_confirming
 from testdrive.methods.runs import Run
 from testdrive.methods.scales import round_above
 from testdrive.methods.searches import (
@@ -44,11 +45,11 @@ def look(runs: Sequence[Run]) -> Findings:
         outcomes(found, axis, "act-trials", "Trials by rating", _OUTCOMES),
         _shares(found, axis),
     ]
-    tables = [
+    histories = [
         history(each, "act-history", "rating", _rating, _OUTCOMES, "holds every limit") for each in found
     ]
-    notes = [*border_notes(found, "rating", "passed"), *_notes(found)]
-    return Findings(figures, [_ratings(found), *tables], notes)
+    notes = [*border_notes(found, "passed", _rating), *_notes(found)]
+    return Findings(figures, [_ratings(found)], notes, histories)
 
 
 def _notes(searches: Sequence[Search]) -> list[str]:
@@ -84,22 +85,21 @@ def _shares(searches: Sequence[Search], axis: Axis) -> Figure:
         curves = []
         for run, found in searches:
             told = [trial for trial in found["history"] if trial["figures"].get(key) is not None]
-            told.sort(key=lambda trial: float(trial["value"]))
-            percent = np.array([trial["figures"][key] * 100 for trial in told], np.float64)
-            curves.append((run, np.array([trial["value"] for trial in told], np.float64), percent))
-        y = _share_axis(limit, np.concatenate([percent for _, _, percent in curves]))
+            points = [(float(each["value"]), each["figures"][key], each["confirming"]) for each in told]
+            curves += trials_and_confirming(run, points, 100.0, panel)
+        y = _share_axis(limit, np.concatenate([np.zeros(0), *(one.y for one in curves)]))
         panels.append(y)
-        for run, x, percent in curves:
-            # There is no 0 on a logarithmic axis.
-            shown = np.where(percent > 0, percent, np.nan) if y.scale == "log" else percent
-            series.append(Series(run.subject.label, run.subject.ink, x, shown, panel=panel))
+        # There is no 0 on a logarithmic axis.
+        series += [
+            replace(one, y=np.where(one.y > 0, one.y, np.nan)) if y.scale == "log" else one for one in curves
+        ]
         level = np.full(2, limit.share * 100)
         ends = np.array([0.0, axis.high or 1.0])
         series.append(Series("limit of a slice", palette.ORIGINAL, ends, level, "rule", panel=panel))
     caption = (
         "Reads of each trial's worst slice, by the time that the drive took. A trial that could not keep up"
         " has none if it ended within its first slice; one that was ended early has those until then. On"
-        " a logarithmic axis a share of 0 has no point."
+        f" a logarithmic axis a share of 0 has no point. {CONFIRMING_CAPTION}"
     )
     return Figure("act-trial-shares", "Slow reads by rating", caption, axis, tuple(panels), series)
 

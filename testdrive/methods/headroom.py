@@ -30,6 +30,8 @@ from testdrive.report import palette, units, words
 _OUTCOMES = ("cannot keep up", "over a rule", "holds", "confirmed")
 #: How many intervals a table has at most: those that come nearest to a limit.
 _LISTED_MAX = 40
+#: By what of its length the last interval may be shorter before it is said.
+_SHORTER_SHARE = 0.01
 _NS = {"s": 1e9, "min": 60e9, "h": 3_600e9}
 
 
@@ -54,7 +56,7 @@ def look(runs: Sequence[Run]) -> Findings:
     details = [history(each, "headroom-history", "speed", _times, _OUTCOMES, holds) for each in found]
     details += [table for each in found for table in _nearest(each)]
     notes = [
-        *border_notes(found, "speed", "held"),
+        *border_notes(found, "held", _times),
         *dict.fromkeys(note for each in found for note in _notes(each)),
     ]
     return Findings(figures, [_speeds(found)], notes, details)
@@ -70,6 +72,11 @@ def _notes(search: Search) -> list[str]:
         notes.append(
             f"{label}: {where} this host sent I/Os late itself, while the drive served"
             " them within the rules: the drive may take more than was found."
+        )
+    if found.get("confirming_repeats") and found["value"] is not None:
+        notes.append(
+            f"{label}: the confirming run is its trial again, and confirms nothing: on a modelled drive"
+            " nothing differs in it unless the drive is prepared by random writes (prepare=full or random)."
         )
     left_out = found["history"][-1]["figures"]["left_out"]
     if left_out:
@@ -106,7 +113,8 @@ def _intervals(searches: Sequence[Search]) -> Figure:
         f"time of the recording ({unit})", low=float(ends[0] / _NS[unit]), high=float(ends[1] / _NS[unit])
     )
     for panel, ((text, opcode), rule) in enumerate(judged_rules(searches).items()):
-        scaled, title = scale_of(rule)
+        scaled, unit_title = scale_of(rule)
+        title = unit_title if rule["unit"] == "share" else f"response {unit_title}"
         limit = rule["limit"] * scaled
         highest = limit
         for run, found in searches:
@@ -211,12 +219,27 @@ def _speeds(searches: Sequence[Search]) -> Table:
                 "none" if found["failing_speed"] is None else _times(found["failing_speed"]),
                 breaks,
                 f"{found['rules']}, of {words.listed([f'{opcode}s' for opcode in found['opcodes']])}",
-                f"{found['intervals']:,} of {units.duration(found['interval_ns'])} or more",
+                _lengths(found),
                 f"{len(found['history'])}",
             ]
         )
     head = ["drive", "takes", "IOPS, mean", "IOPS, busiest second", "fails at", "breaks first", "rules"]
     return Table("headroom-speeds", "What each drive takes", [*head, "intervals", "trials"], rows)
+
+
+def _lengths(found: dict[str, Any]) -> str:
+    """How many intervals there are and how long: such as ``5 of 60 s, the last of 30 s``."""
+    length_ns, longest_ns = found["interval_ns"], found["interval_longest_ns"]
+    # A search of before did not say how long the last is.
+    last_ns = found.get("interval_last_ns", length_ns)
+    told = f"{found['intervals']:,} of {units.duration(length_ns)}"
+    if found["intervals"] == 1:
+        return f"1 of {units.duration(longest_ns)}"
+    if longest_ns > length_ns:
+        told += f" to {units.duration(longest_ns)}"
+    # It ends with the last I/O, which is hardly ever at the end of the second.
+    is_shorter = last_ns < length_ns * (1 - _SHORTER_SHARE)
+    return f"{told}, the last of {units.duration(last_ns)}" if is_shorter else told
 
 
 def _nearest(search: Search) -> list[Table]:

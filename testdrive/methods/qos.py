@@ -46,7 +46,13 @@ def look(runs: Sequence[Run]) -> Findings:
     ]
     holds = "every rule holds in every interval"
     histories = [history(each, "qos-history", "rate", _rate, _OUTCOMES, holds) for each in found]
-    notes = border_notes(found, "rate", "held")
+    notes = border_notes(found, "held", _rate)
+    notes += [
+        f"{run.subject.label}: at the rate that failed this host sent I/Os late itself, while the drive"
+        " served them within the rules: the drive may take more than was found."
+        for run, each in found
+        if each.get("host_limited")
+    ]
     return Findings(figures, [_rates(found)], notes, [*histories, *intervals])
 
 

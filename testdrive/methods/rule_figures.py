@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from testdrive.methods.drawing import Axis, Figure, Series
+from testdrive.methods.drawing import Axis, Figure, Series, Style
+from testdrive.methods.runs import Run
 from testdrive.methods.scales import round_above
 from testdrive.methods.searches import Search
 from testdrive.report import palette
 
 _MS = 1e6
+#: A load, what a trial came to there, and whether it is a confirming run.
+Point = tuple[float, float, bool]
+CONFIRMING_CAPTION = "Single points are confirming runs, which begin in a state of their own."
 #: Past so many times the limit an axis is logarithmic: linear, what matters would lie on it.
 WIDE = 20
 
@@ -29,7 +33,7 @@ def judged_rules(searches: Sequence[Search]) -> dict[tuple[str, str], dict[str, 
 
 def scale_of(rule: dict[str, Any]) -> tuple[float, str]:
     """What a rule's values are multiplied by to be drawn, and the title of their axis."""
-    return (100.0, "share (%)") if rule["unit"] == "share" else (1 / _MS, "interval (ms)")
+    return (100.0, "share (%)") if rule["unit"] == "share" else (1 / _MS, "time (ms)")
 
 
 def high_of(rule: dict[str, Any], highest: float) -> float:
@@ -53,27 +57,23 @@ def worst(searches: Sequence[Search], axis: Axis, key: str, name: str, title: st
         limit = rule["limit"] * scaled
         highest = limit
         for run, found in searches:
-            told = _points(found, text, opcode, key)
-            x = np.array([load for load, _ in told], np.float64)
-            y = np.array([value * scaled for _, value in told], np.float64)
-            highest = max(highest, float(y.max(initial=0.0)))
-            series.append(Series(run.subject.label, run.subject.ink, x, y, panel=panel))
+            for one in trials_and_confirming(run, _points(found, text, opcode, key), scaled, panel):
+                highest = max(highest, float(one.y.max(initial=0.0)))
+                series.append(one)
         series.append(Series("limit", palette.ORIGINAL, ends, np.full(2, limit), "rule", panel=panel))
         # Past the limit a drive's times grow without bound.
         wide = not share and highest > WIDE * limit
         low, high = (None, None) if wide else (0.0, high_of(rule, highest))
-        panels.append(
-            Axis(unit if share else f"worst {unit}", "log" if wide else "linear", low=low, high=high)
-        )
+        panels.append(Axis(f"worst interval's {unit}", "log" if wide else "linear", low=low, high=high))
         headings.append(f"{text}, {opcode}s")
     if not panels:
-        panels, headings = [Axis("worst interval (ms)")], ["no trial had a whole interval"]
+        panels, headings = [Axis("worst interval's time (ms)")], ["no trial had a whole interval"]
     what = "from when each I/O was due, which is judged"
     if key != "worst":
         what = "that the drive took for each I/O"
     caption = (
         f"The worst interval of each trial, by the time {what}. A trial that could not keep up has no point"
-        " if it ended within its first interval."
+        f" if it ended within its first interval. {CONFIRMING_CAPTION}"
     )
     if key == "worst":
         caption += (
@@ -83,10 +83,28 @@ def worst(searches: Sequence[Search], axis: Axis, key: str, name: str, title: st
     return Figure(name, title, caption, axis, tuple(panels), series, headings=tuple(headings))
 
 
-def _points(found: dict[str, Any], text: str, opcode: str, key: str) -> list[tuple[float, float]]:
-    return sorted(
-        (float(trial["value"]), float(rule[key]))
+def trials_and_confirming(
+    run: Run, points: Sequence[Point], scaled: float = 1.0, panel: int = 0
+) -> list[Series]:
+    """A drive's trials as a line, and its confirming runs as points beside it.
+
+    They begin in another state, so that a line through both would tell of a drive that there is not.
+    """
+    made = []
+    for confirming in (False, True):
+        chosen = sorted((load, value) for load, value, again in points if again == confirming)
+        if chosen:
+            name = run.subject.label + (", confirming" if confirming else "")
+            x, y = (np.array(values, np.float64) for values in zip(*chosen, strict=True))
+            style: Style = "points" if confirming else "line"
+            made.append(Series(name, run.subject.ink, x, y * scaled, style, panel=panel))
+    return made
+
+
+def _points(found: dict[str, Any], text: str, opcode: str, key: str) -> list[Point]:
+    return [
+        (float(trial["value"]), float(rule[key]), bool(trial["confirming"]))
         for trial in found["history"]
         for rule in trial["figures"]["rules"] or []
         if (rule["rule"], rule["opcode"]) == (text, opcode) and rule[key] is not None
-    )
+    ]

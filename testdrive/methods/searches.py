@@ -9,7 +9,7 @@ import numpy as np
 
 from testdrive.methods.drawing import Axis, Figure, Series, Table
 from testdrive.methods.runs import SECOND_NS, Run
-from testdrive.methods.scales import round_above
+from testdrive.methods.scales import headroom
 from testdrive.search.history import read_history
 
 Search = tuple[Run, dict[str, Any]]
@@ -38,13 +38,13 @@ def result(found: dict[str, Any], shown: Callable[[float], str]) -> str:
 def load_axis(searches: Sequence[Search], title: str) -> Axis:
     """An axis that holds every load that was tried."""
     highest = max(trial["value"] for _, found in searches for trial in found["history"])
-    return Axis(title, low=0.0, high=round_above(highest * 1.05))
+    return Axis(title, low=0.0, high=headroom(highest))
 
 
 def bars(
     searches: Sequence[Search], key: str, title: str, caption: str, label: str, unit: str
 ) -> list[Figure]:
-    """What each drive was found to take; no bar where no load passed, no figure where no search ended."""
+    """What each drive was found to take; no bar where no load passed, no figure where none did anywhere."""
     series = [
         Series(
             run.subject.label,
@@ -55,8 +55,10 @@ def bars(
         )
         for run, found in finished(searches)
     ]
+    if not any(one.y[0] for one in series):
+        return []
     drives = Axis("drive", labels=(label,))
-    return [Figure(key, title, caption, drives, (Axis(unit, low=0.0),), series)] if series else []
+    return [Figure(key, title, caption, drives, (Axis(unit, low=0.0),), series)]
 
 
 def _outcome(trial: dict[str, Any]) -> int:
@@ -102,19 +104,26 @@ def history(
     return Table(f"{key}-{run.subject.key}", f"{word} on {run.subject.label}", head, rows)
 
 
-def border_notes(searches: Sequence[Search], load: str, passed: str) -> list[str]:
-    """Where the same load, or one above it, passed that failed elsewhere; and where no search ended."""
+def border_notes(searches: Sequence[Search], passed: str, shown: Callable[[float], str]) -> list[str]:
+    """Where a load that passed was not confirmed, and where no search ended."""
     stopped = [
         f"{run.subject.label}: the search is unfinished, and has no result ({found['unfinished']})."
         for run, found in searches
         if found.get("unfinished") is not None
     ]
+    first = [(run, _not_confirmed(found)) for run, found in searches]
     return stopped + [
-        f"{run.subject.label}: a {load} {passed} at or above one that failed: the result is one of several"
-        " borders."
-        for run, found in searches
-        if not found["is_monotone"]
+        f"{run.subject.label}: {shown(value)} {passed} in its trial and not in the run that was to confirm"
+        " it: so near to its border this drive passes or fails from run to run, and longer trials tell more."
+        for run, value in first
+        if value is not None
     ]
+
+
+def _not_confirmed(found: dict[str, Any]) -> float | None:
+    """The highest load whose confirming run failed."""
+    failed = [trial["value"] for trial in found["history"] if trial["confirming"] and not trial["passes"]]
+    return max(failed, default=None)
 
 
 def seconds(value_ns: int) -> str:

@@ -6,7 +6,7 @@ drive kept up. Else ``fail``, and ``headroom.reasons`` says why in sentences. An
 were due in it by the recording's own clock. ``headroom.rules`` has for each rule and opcode the value of
 every interval (``values``, nearest rank; at most 0.8 % above the exact one, and on the same side of the
 limit), the worst of them, and the same by service time. ``headroom.breaks_first`` is the earliest interval
-that does not hold.
+that does not hold, and ``headroom.limited_by`` who fell behind, the ``drive`` or the ``host``.
 
 Codes: ``not_headroom`` (the recording is no trial of that plan).
 """
@@ -37,6 +37,7 @@ METRIC = Metric(
         "headroom.intervals",
         "headroom.breaks_first",
         "headroom.cannot_keep_up",
+        "headroom.limited_by",
         "headroom.rules",
         "headroom.code",
     ),

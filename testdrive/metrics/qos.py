@@ -4,7 +4,8 @@
 time, which counts from when an I/O was due; no I/O failed, the drive kept up, and every interval is whole.
 Else ``fail``, and ``qos.reasons`` says why in sentences. ``qos.rules`` has for each rule and opcode the worst
 value of any interval, with the same by service time; with ``more`` it is the longest that was seen, because
-the I/Os that decide did not go before the end. Percentiles are of the nearest rank; of recordings that keep
+the I/Os that decide did not go before the end. ``qos.limited_by`` says who made I/Os late, the ``drive`` or
+the ``host``, where the verdict fails for that. Percentiles are of the nearest rank; of recordings that keep
 histograms they are the longest of their bucket, at most 0.8 % above the exact ones, so that a rule that
 holds there holds. One from p99 up needs the samples of the metric percentiles in every interval.
 
@@ -37,6 +38,7 @@ METRIC = Metric(
         "qos.intervals",
         "qos.intervals_planned",
         "qos.cannot_keep_up",
+        "qos.limited_by",
         "qos.rules",
         "qos.code",
     ),

@@ -90,8 +90,17 @@ class Found:
         return next((each for each in confirmed if each.value == self.value), self.history[-1])
 
     @property
+    def not_confirmed(self) -> float | None:
+        """The highest value that passed in a trial and failed in its confirming run; None where none did."""
+        failed = (trial.value for trial in self.history if trial.confirming and not trial.passes)
+        return max(failed, default=None)
+
+    @property
     def is_monotone(self) -> bool:
-        """Whether no value passed at or above one that failed."""
+        """Whether no value passed at or above one that failed.
+
+        Trials alone always are so, as they are chosen: a value that was not confirmed is what is not.
+        """
         failed = min((trial.value for trial in self.history if not trial.passes), default=math.inf)
         return all(trial.value < failed for trial in self.history if trial.passes)
 
@@ -101,8 +110,8 @@ def bisect(attempt: Attempt, scale: Scale, start: float) -> Found:
 
     From ``start`` on values are doubled until one fails, or halved until one passes. The result is confirmed;
     if it then fails, trials say too much of this drive, and the search goes on below it by confirming runs
-    alone. Where passing is not monotone, the result is a value that passed with one that failed a resolution
-    above it, which need not be the highest.
+    alone. Where a drive passes, fails and passes again as loads grow, the result is a value that passed with
+    one that failed a resolution above it: nothing above a value that failed is tried, so that nobody knows.
     """
     history: list[Trial] = []
     low: float | None = None

@@ -2,14 +2,17 @@
 
 The recording of a running trial is read once a slice is over, by a thread of a lower priority, since what
 measures must not disturb what is measured. Nothing is ended on a guess: the slice is judged as the finished
-trial would be, once later rows show that all of it is there.
+trial would be, once later rows show that all of it is there, or that what is not there took so long that it
+can only make the slice worse.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from types import TracebackType
 
@@ -57,26 +60,28 @@ class Watch:
         The trial's.
     phase : str
         The name of the phase that is judged.
-    slice_ns, slices : int
-        How long a slice is, and how many there are: after the last one nothing is ended early.
+    ends_ns : sequence of int
+        When each slice ends, from the phase's start: after the last one nothing is ended early.
     judge : callable
         What tells whether the first whole slices hold.
     called : str
         What people call a slice.
+    margin_ns : int
+        How far beyond a slice the recording must reach before it is judged.
     """
 
     def __init__(
         self,
         recording: Path,
         phase: str,
-        slice_ns: int,
-        slices: int,
+        ends_ns: Sequence[int],
         judge: Judge,
         *,
         called: str = "slice",
+        margin_ns: int = MARGIN_NS,
     ) -> None:
         self.recording, self.phase, self.called = recording, phase, called
-        self.slice_ns, self.slices, self.judge = slice_ns, slices, judge
+        self.ends_ns, self.judge, self.margin_ns = ends_ns, judge, margin_ns
         self._index: int | None = None
         #: Slices that hold.
         self._held = 0
@@ -98,15 +103,21 @@ class Watch:
             return
         if self._found is not None:
             raise self._found
-        whole = (event.elapsed_ns - MARGIN_NS) // self.slice_ns
-        if self._held < whole < self.slices:
+        whole = self._whole(event.elapsed_ns)
+        if self._held < whole < len(self.ends_ns):
             self._looking = threading.Thread(target=self._look, args=(whole,), daemon=True)
             self._looking.start()
+
+    def _whole(self, seen_ns: int) -> int:
+        """How many slices may be judged, of a recording that reaches so far into the phase."""
+        return bisect_right(self.ends_ns, seen_ns - self.margin_ns)
 
     @property
     def segment_s(self) -> float:
         """How old a segment of the recording may get, so that a slice is soon there to be read."""
-        return max(1.0, min(SEGMENT_MAX_S, self.slice_ns / SECOND_NS / 10))
+        # The last slice is judged with the whole recording, and may be shorter than the others.
+        shortest_ns = min(end_ns - start_ns for start_ns, end_ns in pairwise([0, *self.ends_ns[:-1]]))
+        return max(1.0, min(SEGMENT_MAX_S, shortest_ns / SECOND_NS / 10))
 
     def end(self) -> None:
         """Wait until nobody reads the recording any more."""
@@ -123,13 +134,13 @@ class Watch:
                 if phase is None:
                     return
                 # What is on disk lags behind the run, by more than a slice where slices are short.
-                whole = min(whole, (self._seen_ns(recording, phase) - MARGIN_NS) // self.slice_ns)
+                whole = min(whole, self._whole(self._seen_ns(recording, phase)))
                 if whole <= self._held:
                     return
                 reasons = self.judge(recording, whole)
             self._held = whole
             if reasons:
-                self._found = EndedEarly(whole, f"{self.called} {whole} of {self.slices}", reasons)
+                self._found = EndedEarly(whole, f"{self.called} {whole} of {len(self.ends_ns)}", reasons)
         except TestdriveError:
             # What cannot be read now is read after the next progress, or with the whole recording at last.
             return
@@ -148,6 +159,11 @@ class Watch:
         found = recording.execute(table.filter(table.phase == phase.index).aggregate(last=last.max()))["last"]
         # No rows have no greatest.
         return int(found[0]) - phase.start_ns if len(found) and found[0] == found[0] else -1
+
+
+def equal(slice_ns: int, slices: int) -> Sequence[int]:
+    """When each of so many slices ends that are equally long."""
+    return range(slice_ns, slice_ns * slices + 1, slice_ns)
 
 
 def watched(show: Show, watch: Watch) -> Show:

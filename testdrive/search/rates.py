@@ -12,8 +12,8 @@ from testdrive.qos.rules import parse_rules
 from testdrive.qos.verdict import LOAD_PHASE, broken_intervals
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect
-from testdrive.search.early import Watch
-from testdrive.search.trials import Drive, confirming_length, failing_above, lengths
+from testdrive.search.early import Watch, equal
+from testdrive.search.trials import Drive, confirming_length, failing_trial, is_of_host, lengths, trials_of
 
 #: Where a search begins without a word from the user.
 START_IOPS = 10_000.0
@@ -78,7 +78,11 @@ class RateDrive(Drive):
             cannot_keep_up=bool(qos.get("cannot_keep_up")),
             reasons=[] if passes else list(qos.get("reasons") or ["nothing was judged"]),
             recording=name,
-            figures={"rules": qos.get("rules") or [], "intervals": qos.get("intervals")},
+            figures={
+                "rules": qos.get("rules") or [],
+                "intervals": qos.get("intervals"),
+                "limited_by": qos.get("limited_by"),
+            },
         )
 
     def watch(self, bound: BoundPlan, recording: Path) -> Watch | None:
@@ -87,14 +91,16 @@ class RateDrive(Drive):
         intervals = values["for"] // values["interval"]
         if not values["early-end"] or intervals < 2:
             return None
-        length_ns = values["interval"]
-        return Watch(recording, LOAD_PHASE, length_ns, intervals, broken_intervals, called="interval")
+        ends_ns = equal(values["interval"], intervals)
+        return Watch(recording, LOAD_PHASE, ends_ns, broken_intervals, called="interval")
 
     def facts(self, found: Found) -> dict[str, Any]:
-        """The rules, the failing rate next above, and what the drive was asked for at least."""
+        """The rules, the failing rate next above, whether the host failed it, and what was asked for."""
         values = self.bound().values
+        failing = failing_trial(found)
         return {
-            "failing_rate_iops": failing_above(found),
+            "failing_rate_iops": None if failing is None else failing.value,
+            "host_limited": is_of_host(failing),
             "rules": values["rules"],
             "opcodes": values["opcodes"],
             "arrivals": values["arrivals"],
@@ -106,23 +112,30 @@ class RateDrive(Drive):
     def told(self, found: Found) -> str:
         """The result in a line or two."""
         values = self.bound().values
-        failing = failing_above(found)
-        parts = [f"{len(found.history)} trials, intervals of {values['interval'] / SECOND_NS:,g} s"]
+        failing = failing_trial(found)
+        parts = [f"intervals of {values['interval'] / SECOND_NS:,g} s; {trials_of(found)}"]
+        if failing is not None and is_of_host(failing):
+            parts.insert(0, f"at {self.shown(failing.value)} this host was the limit, not the drive")
         if found.value is None:
-            tried = min(trial.value for trial in found.history)
-            claimed, rule = lowest_claimed_rate(values)
-            said = f"no rate holds {values['rules']}; the lowest tried is {self.shown(tried)}"
-            if rule is not None and tried <= claimed * (1 + 1e-9):
-                parts.insert(0, f"below it {self._claimed(claimed)}")
+            said = self._none_holds(min(trial.value for trial in found.history))
         else:
             said = f"{self.shown(found.value)} hold {values['rules']}"
-            parts.insert(
-                0,
-                "the highest that may be tried" if failing is None else f"{self.shown(failing)} do not",
+            above = (
+                "the highest that may be tried" if failing is None else f"{self.shown(failing.value)} do not"
             )
+            parts.insert(0, above)
         if found.value is not None and self.fails(found):
             parts.append(f"fail: it must be at least {self.shown(values['at-least'])}")
         return "; ".join([said, *parts])
+
+    def _none_holds(self, tried: float) -> str:
+        """That no rate holds, with the lowest that was tried, and why there is none below it to try."""
+        values = self.bound().values
+        claimed, rule = lowest_claimed_rate(values)
+        said = f"no rate holds {values['rules']}, not even {self.shown(tried)}"
+        if rule is not None and tried <= claimed * (1 + 1e-9):
+            said += f", below which intervals are too short to claim {rule.quantity} (give longer ones)"
+        return said
 
     def fails(self, found: Found) -> bool:
         """Whether no rate holds, or one that is too low."""

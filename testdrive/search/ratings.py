@@ -10,8 +10,8 @@ from testdrive.errors import UsageError
 from testdrive.plans import BoundPlan
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect, step_down
-from testdrive.search.early import Watch
-from testdrive.search.trials import Drive, confirming_length, failing_above, lengths
+from testdrive.search.early import Watch, equal
+from testdrive.search.trials import Drive, confirming_length, failing_trial, is_of_host, lengths, trials_of
 
 #: Where a search begins without a word from the user.
 START = {"bisection": 32, "step-down": 150}
@@ -76,7 +76,7 @@ class RatingDrive(Drive):
         slices = values["for"] // values["slice"]
         if not values["early-end"] or slices < 2:
             return None
-        return Watch(recording, LOAD_PHASE, values["slice"], slices, broken_slices)
+        return Watch(recording, LOAD_PHASE, equal(values["slice"], slices), broken_slices)
 
     def facts(self, found: Found) -> dict[str, Any]:
         """The failing rating next above, whether the host failed it, the slices, and how long trials are."""
@@ -96,7 +96,7 @@ class RatingDrive(Drive):
         failing = failing_trial(found)
         if found.value is None:
             lowest = min(trial.value for trial in found.history)
-            parts = [f"rating none that passes; the lowest tried is {self.shown(lowest)}"]
+            parts = [f"no rating passes; the lowest tried is {self.shown(lowest)}"]
         else:
             parts = [f"rating {self.shown(found.value)}"]
             if failing is not None:
@@ -111,19 +111,5 @@ class RatingDrive(Drive):
         by = f"resolution {values['resolution']}"
         if values["method"] == "step-down":
             by = f"in steps of {values['step']}"
-        parts.append(f"{len(found.history)} trials, {by}")
+        parts.append(f"{trials_of(found)}, {by}")
         return "; ".join(parts)
-
-
-def failing_trial(found: Found) -> Trial | None:
-    """The trial of the lowest rating that failed above the result, or of the lowest of all without one."""
-    failed = [trial for trial in found.history if not trial.passes]
-    if found.value is not None:
-        above = failing_above(found)
-        failed = [trial for trial in failed if trial.value == above]
-    return min(failed, key=lambda trial: trial.value, default=None)
-
-
-def is_of_host(trial: Trial | None) -> bool:
-    """Whether a trial failed because this host could not send its load in time."""
-    return trial is not None and trial.figures.get("limited_by") == "host"

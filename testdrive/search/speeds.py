@@ -9,12 +9,17 @@ from typing import Any
 from testdrive.errors import UsageError
 from testdrive.headroom.host import host_lateness_ns
 from testdrive.headroom.intervals import called
+from testdrive.headroom.verdict import broken_intervals, proved_after_ns
 from testdrive.headroom.workload import Workload, read_workload
 from testdrive.manifest import read_manifest
+from testdrive.plans import BoundPlan
+from testdrive.qos.rules import parse_rules
+from testdrive.qos.verdict import LOAD_PHASE
 from testdrive.report import units
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect
-from testdrive.search.trials import Drive, failing_above
+from testdrive.search.early import MARGIN_NS, Watch
+from testdrive.search.trials import Drive, failing_trial, is_of_host, trials_of
 
 #: The speed at which a search begins: as recorded.
 START = 1.0
@@ -59,26 +64,34 @@ class SpeedDrive(Drive):
         return super().settles or not self.workload.writes
 
     def settle(self) -> Path | None:
-        """Write the drive at random once more, a modelled one too; reads alone leave nothing behind.
+        """Write the drive at random once more; on a real one reads alone leave nothing behind.
 
-        A modelled drive would do in the confirming run what it did in the trial: it begins in another state,
-        with other random numbers.
+        A modelled drive would do in the confirming run what it did in the trial, to the last bit: so it is
+        prepared anew with other random numbers, even if the workload only reads. Written once more, it would
+        be older than in the trials, and another drive.
         """
         values = self.bound().values
         by, again = values["prepare"], f"settled-{self.trials + 1:02}"
-        if by == "none" or not self.workload.writes:
+        if self.repeats or by == "none":
             return self.state
-        if self.state is None:
+        seed = values["seed"] + self.trials
+        if self.state is not None:
+            state = self.folder / f"{again}.state"
+            self._prepare(self.bound(seed=seed), f"{again}.rec", state)
+            return state
+        if self.workload.writes:
             how = "sequential" if by == "sequential" else "random"
-            seed = values["seed"] + self.trials
             self._prepare(self.bound(prepare=how, seed=seed), f"{again}.rec", None)
-            return None
-        if by == "sequential":
-            # In order there are no random numbers that could be others.
-            return self.state
-        state = self.folder / f"{again}.state"
-        self._prepare(self.bound(prepare="random", seed=values["seed"] + self.trials), f"{again}.rec", state)
-        return state
+        return None
+
+    @property
+    def repeats(self) -> bool:
+        """Whether a confirming run is its trial again, so that it says nothing new.
+
+        A replay has no random numbers of its own, and a modelled drive that is not prepared, or in order,
+        has none that could be others.
+        """
+        return self.target.uri.startswith("sim:") and self.bound().values["prepare"] in ("none", "sequential")
 
     def scale(self) -> tuple[Scale, float]:
         """The speeds that may be tried, from the recording's own on."""
@@ -122,6 +135,7 @@ class SpeedDrive(Drive):
         late_ns = None if passes else host_lateness_ns(summary, read_manifest(self.folder / name))
         if late_ns is not None:
             reasons.insert(0, _of_host(late_ns))
+        limit = "host" if late_ns is not None else verdict.get("limited_by")
         figures = {key: verdict.get(key) for key in ("rules", "intervals", "breaks_first")}
         return Trial(
             value=value,
@@ -130,7 +144,22 @@ class SpeedDrive(Drive):
             cannot_keep_up=bool(verdict.get("cannot_keep_up")),
             reasons=reasons,
             recording=name,
-            figures={**figures, "host_late_ns": late_ns, "left_out": _left_out(summary)},
+            figures={**figures, "host_late_ns": late_ns, "limited_by": limit, "left_out": _left_out(summary)},
+        )
+
+    def watch(self, bound: BoundPlan, recording: Path) -> Watch | None:
+        """A trial of several intervals ends with the first in which a rule does not hold."""
+        values, intervals = bound.values, self.workload.intervals
+        if not values["early-end"] or len(intervals) < 2:
+            return None
+        window = self.workload.window
+        return Watch(
+            recording,
+            LOAD_PHASE,
+            [window.due_ns(after, values["speed"]) for _, after in intervals],
+            lambda running, whole: broken_intervals(running, intervals[:whole]),
+            called="interval",
+            margin_ns=max(MARGIN_NS, proved_after_ns(parse_rules(values["rules"]))),
         )
 
     def facts(self, found: Found) -> dict[str, Any]:
@@ -142,12 +171,13 @@ class SpeedDrive(Drive):
         return {
             "failing_speed": failing.value if failing else None,
             "breaks_first": failing.figures["breaks_first"] if failing else None,
-            "host_limited": failing is not None and failing.figures["host_late_ns"] is not None,
+            "host_limited": is_of_host(failing),
             "rules": values["rules"],
             "opcodes": workload.opcodes,
             "interval_ns": values["interval"],
             "intervals": len(workload.intervals),
             "interval_longest_ns": workload.longest_ns,
+            "interval_last_ns": workload.last_ns,
             "source": str(values["recording"]),
             "from_ns": window.from_ns,
             "to_ns": window.to_ns,
@@ -157,6 +187,7 @@ class SpeedDrive(Drive):
             "lowest": values["lowest"],
             "highest": values["highest"],
             "at_least": values["at-least"],
+            "confirming_repeats": self.repeats,
         }
 
     def told(self, found: Found) -> str:
@@ -165,7 +196,7 @@ class SpeedDrive(Drive):
         failing = failing_trial(found)
         every = f"{values['rules']} in every interval"
         parts = []
-        if found.value is None and failing is not None and failing.figures["host_late_ns"] is not None:
+        if found.value is None and failing is not None and is_of_host(failing):
             said = (
                 f"nothing is known of it; even {times(failing.value)} this workload is too much for the host"
             )
@@ -180,7 +211,7 @@ class SpeedDrive(Drive):
         elif failing is not None:
             parts.append(self._failing(failing))
         parts += self._load(found.value)
-        parts.append(f"{len(found.history)} trials")
+        parts.append(trials_of(found))
         if found.value is not None and self.fails(found):
             parts.append(f"fail: it must be at least {times(values['at-least'])}")
         return "; ".join([said, *parts])
@@ -189,6 +220,8 @@ class SpeedDrive(Drive):
         late_ns = failing.figures["host_late_ns"]
         if late_ns is not None:
             return f"at {times(failing.value)} {_of_host(late_ns)}"
+        if is_of_host(failing):
+            return f"at {times(failing.value)} {failing.reasons[0]}"
         first = failing.figures["breaks_first"]
         why = failing.reasons[0]
         if first is not None:
@@ -210,15 +243,6 @@ class SpeedDrive(Drive):
 def times(speed: float) -> str:
     """A speed in words: `3.2 times`."""
     return f"{speed:.3g} times"
-
-
-def failing_trial(found: Found) -> Trial | None:
-    """The trial of the lowest speed that failed above the result, or of the lowest of all without one."""
-    failed = [trial for trial in found.history if not trial.passes]
-    if found.value is None:
-        return min(failed, key=lambda trial: trial.value, default=None)
-    above = failing_above(found)
-    return next((trial for trial in failed if trial.value == above), None)
 
 
 def _of_host(late_ns: int) -> str:

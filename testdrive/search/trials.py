@@ -114,8 +114,7 @@ class Drive(ABC):
         """What is known of a search that was stopped, in a line."""
         passed = max((trial.value for trial in found.history if trial.passes), default=None)
         failed = min((trial.value for trial in found.history if not trial.passes), default=None)
-        many = "1 trial" if len(found.history) == 1 else f"{len(found.history)} trials"
-        parts = [f"unfinished after {many}, without a result"]
+        parts = [f"unfinished after {trials_of(found)}, without a result"]
         if passed is not None:
             parts.append(f"the highest that passed is {self.shown(passed)}, not confirmed")
         if failed is not None:
@@ -163,7 +162,7 @@ class Drive(ABC):
         phases: list[Phase] = [phase for phase in whole.phases if phase.kind == "prepare"]
         only = dataclasses.replace(whole, phases=phases, rules=[])
         options = dataclasses.replace(self.options, save_state=save_state)
-        target = dataclasses.replace(self.target, uri=self._uri(self.state), recording=self.folder / name)
+        target = dataclasses.replace(self.target, recording=self.folder / name)
         result = run_one(only, target, options, self.show, f"{self.name} (preparing)")
         if result.error is not None:
             raise result.error
@@ -229,7 +228,9 @@ class Drive(ABC):
             raise result.error
         trial = self.judged(value, confirming, name, result)
         if ended is not None:
-            reasons = [str(ended), *ended.reasons[1:]]
+            # Whoever was late is told first: what that says of the drive comes before what was measured.
+            host = trial.reasons[:1] if is_of_host(trial) else []
+            reasons = [*host, str(ended), *ended.reasons[1:]]
             trial = dataclasses.replace(trial, passes=False, ended_after=ended.slices, reasons=reasons)
         self.tried.append(trial)
         self.doing = f"after {self.doing}"
@@ -305,6 +306,25 @@ def failing_above(found: Found) -> float | None:
         default=math.inf,
     )
     return None if math.isinf(above) else above
+
+
+def trials_of(found: Found) -> str:
+    """How many trials a search took."""
+    return "1 trial" if len(found.history) == 1 else f"{len(found.history)} trials"
+
+
+def failing_trial(found: Found) -> Trial | None:
+    """The trial of the lowest load that failed above the result, or of the lowest of all without one."""
+    failed = [trial for trial in found.history if not trial.passes]
+    if found.value is not None:
+        above = failing_above(found)
+        failed = [trial for trial in failed if trial.value == above]
+    return min(failed, key=lambda trial: trial.value, default=None)
+
+
+def is_of_host(trial: Trial | None) -> bool:
+    """Whether a trial failed because this host could not send its load in time."""
+    return trial is not None and trial.figures.get("limited_by") == "host"
 
 
 def confirming_length(values: Mapping[str, Any], confirming: bool) -> dict[str, Any]:

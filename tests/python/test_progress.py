@@ -89,11 +89,13 @@ def test_a_log_gets_a_line_every_five_seconds_and_never_control_codes() -> None:
             clock.now_s = second
             lines(event({**PROGRESS, "done_share": second / 100}))
         lines(event(COMPLETE))
-    figures = "12,345 IOPS  48.0 MB/s  p50 92.0 µs  p99 310 µs  max 4.10 ms  in flight 3  late 2.00 µs"
+    rest = "    48.0 MB/s  p50 92.0 µs  p99 310 µs  max 4.10 ms  in flight 3  late 2.00 µs"
     assert text(shown).splitlines() == [
         f"{STAMP} null:: phase 1/1 replay  begins",
-        f"{STAMP} null:: phase 1/1 replay  5 %  1:35 left  {figures}",
-        f"{STAMP} null:: phase 1/1 replay  10 %  1:30 left  {figures}",
+        f"{STAMP} null:: phase 1/1 replay  5 %  1:35 left  12,345 IOPS",
+        rest,
+        f"{STAMP} null:: phase 1/1 replay  10 %  1:30 left  12,345 IOPS",
+        rest,
         f"{STAMP} null:: ended: 1/1 replay  0:01  1 I/Os  1 IOPS  4.10 kB/s",
         f"{STAMP} null:: complete",
     ]
@@ -108,7 +110,24 @@ def test_a_log_of_hours_gets_a_line_a_minute() -> None:
         clock.now_s = second
         lines(event(PROGRESS))
     # 60 in the first five minutes, 3 a minute in the rest of the first hour, one a minute in the second.
-    assert 280 <= len(text(shown).splitlines()) <= 286
+    assert 280 <= text(shown).count(STAMP) <= 286
+
+
+def test_a_log_stays_within_80_columns_and_divides_no_figure() -> None:
+    clock, shown = Clock(), console()
+    title = "/dev/nvme1n1 (confirming 12 at 1.23x)"
+    with LineDisplay(shown, title, clock, now) as lines:
+        lines(event({**STARTED, "phases": [{"name": "settling", "kind": "replay"}]}))
+        lines(event({**PHASE, "name": "settling"}))
+        clock.now_s = 6
+        lines(event({**PROGRESS, "done_share": 0.5}))
+        lines(event(COMPLETE))
+    written = text(shown).splitlines()
+    assert max(map(len, written)) <= 80
+    assert written[0] == f"{STAMP} {title}: phase 1/1 settling"
+    assert written[1] == "    begins"
+    assert written[3] == "    50 %  0:06 left  12,345 IOPS  48.0 MB/s  p50 92.0 µs  p99 310 µs"
+    assert all(line.startswith((STAMP, "    ")) for line in written)
 
 
 def test_a_round_is_told_of_as_a_whole_once_it_is_over() -> None:
@@ -133,8 +152,9 @@ def test_a_round_is_told_of_as_a_whole_once_it_is_over() -> None:
         lines(event({**PROGRESS, "done_share": 0.5}))
         lines(event({"event": "round", **position, "achieved": False, "tracked": tracked}))
         lines(event({"event": "round", **position, "achieved": True, "tracked": tracked[:1]}))
-    written = [line.split(" ", 1)[1] for line in text(shown).splitlines()]
-    assert written[0].startswith("null:: phase 2/3 round 3: a  50 %  0:06 left  plan at least 0:06 left")
+    written = [line.split(" ", 1)[1] for line in text(shown).splitlines() if line.startswith(STAMP)]
+    assert written[0] == "null:: phase 2/3 round 3: a  50 %  0:06 left"
+    assert "    plan at least 0:06 left  12,345 IOPS" in text(shown)
     assert written[1:] == [
         "null:: matrix: round 3 of at most 25 ended, 1 of 2 figures steady",
         "null:: matrix: round 3 of at most 25 ended, steady",

@@ -42,6 +42,7 @@ def trial(
     opcodes: Sequence[str] = ("read",),
     accounting: Mapping[str, Any] | None = None,
     issued: int | None = None,
+    modelled: bool = True,
     **manifest: Any,
 ) -> Path:
     """A trial of the plan headroom: these I/Os of the workload took so long, after they waited so long."""
@@ -65,7 +66,7 @@ def trial(
         "to": int(times[-1]) + 1,
     }
     plan = {"name": "headroom", "figures": ["headroom"], "parameters": parameters}
-    drive = {"uri": f"sim:{path.stem}?capacity=1GiB", "path": "sim", "modelled": True}
+    drive = {"uri": f"sim:{path.stem}?capacity=1GiB", "path": "sim", "modelled": modelled}
     return write_recording(
         path, columns, kind="run", phases=[load | {"name": "load"}], plan=plan, drive=drive, **manifest
     )

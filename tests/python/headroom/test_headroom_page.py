@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from recorded import SECOND_NS, trial
 
+from testdrive.durable_json import write_json
 from testdrive.headroom.verdict import judge
 from testdrive.methods.drawing import Findings
 from testdrive.methods.looking import looked_at
 from testdrive.methods.page import write_method_page
 from testdrive.recording import Recording
 from testdrive.search.bisection import Found, Trial
-from testdrive.search.history import write_history
+from testdrive.search.history import HISTORY_NAME, read_history, write_history
 
 TIMES = np.arange(4_000) * 1_000_000
 
@@ -103,6 +104,52 @@ def test_a_page_says_how_long_joined_intervals_are(tmp_path: Path) -> None:
     assert not any("joined" in note for note in look(searched(tmp_path, "a")).notes)
     findings = look(searched(tmp_path, "b", interval_longest_ns=7 * SECOND_NS))
     assert any("the longest is 7 s of the recording, instead of 1 s" in note for note in findings.notes)
+
+
+@pytest.mark.parametrize(
+    ("facts", "wanted"),
+    [
+        ({}, "4 of 1 s"),
+        ({"interval_last_ns": 5 * SECOND_NS // 10}, "4 of 1 s, the last of 500 ms"),
+        ({"interval_last_ns": SECOND_NS - 1_000_000}, "4 of 1 s"),
+        ({"interval_longest_ns": 7 * SECOND_NS}, "4 of 1 s to 7 s"),
+        ({"intervals": 1, "interval_longest_ns": SECOND_NS // 2}, "1 of 500 ms"),
+    ],
+)
+def test_intervals_are_told_with_their_true_lengths(
+    tmp_path: Path, facts: dict[str, int], wanted: str
+) -> None:
+    findings = look(searched(tmp_path, "a", **facts))
+    row = dict(zip(findings.tables[0].head, findings.tables[0].rows[0], strict=True))
+    assert row["intervals"] == wanted
+
+
+def test_a_confirming_run_is_no_part_of_the_line_of_trials(tmp_path: Path) -> None:
+    findings = look(searched(tmp_path, "a"))
+    figure = next(one for one in findings.figures if one.key == "headroom-response")
+    drawn = {one.name: (one.style, list(one.x)) for one in figure.series if one.style != "rule"}
+    assert sorted(drawn.values()) == [("line", [2.0, 3.0]), ("points", [2.0])]
+    assert next(name for name, (style, _) in drawn.items() if style == "points").endswith(", confirming")
+    # Where nothing was confirmed there is no bar to draw.
+    nothing = look(searched(tmp_path, "b", confirmed=False))
+    assert "headroom-speeds" not in [one.key for one in nothing.figures]
+
+
+def test_a_speed_that_was_not_confirmed_is_no_second_border(tmp_path: Path) -> None:
+    path = searched(tmp_path, "a")
+    history = read_history(path)
+    assert history is not None
+    assert look(path).notes == []
+    failed = {**history["history"][2], "value": 2.5, "passes": False}
+    held = {**history["history"][0], "value": 2.5}
+    write_json(path / HISTORY_NAME, {**history, "history": [held, failed, *history["history"]]})
+    (note,) = look(path).notes
+    assert "2.5x held in its trial and not in the run that was to confirm it" in note
+
+
+def test_a_confirming_run_that_repeats_its_trial_is_called_so(tmp_path: Path) -> None:
+    (note,) = look(searched(tmp_path, "a", confirming_repeats=True)).notes
+    assert "the confirming run is its trial again, and confirms nothing" in note
 
 
 def test_a_trial_of_no_search_says_so(tmp_path: Path) -> None:

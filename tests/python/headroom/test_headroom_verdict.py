@@ -11,8 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded import SECOND_NS, trial
 
-from testdrive.headroom.verdict import Verdict, judge
+from testdrive.headroom.verdict import Verdict, broken_intervals, judge, proved_after_ns
 from testdrive.metrics import summarize
+from testdrive.qos.rules import parse_rules
 from testdrive.recording import Recording
 
 #: A thousand I/Os in each of three seconds.
@@ -114,6 +115,47 @@ def test_a_trial_that_fell_behind_judges_what_had_gone_and_names_where(tmp_path:
     # Due at 1.15 s of the trial, which is 2.3 s of the workload.
     assert found.breaks_first is not None
     assert found.breaks_first.text == "interval 0:02..0:02.999 falls 0.1 s behind"
+
+
+def broken(path: Path, *arguments: Any, **options: Any) -> list[str]:
+    """Why a trial cannot pass, of the first two of its intervals of a second."""
+    with Recording.open(trial(path, *arguments, **options)) as recording:
+        return broken_intervals(recording, [(0, 1), (1, 2)])
+
+
+def test_a_trial_that_goes_on_is_judged_by_its_whole_intervals_as_the_finished_one(tmp_path: Path) -> None:
+    slow = np.r_[RAMP, RAMP * 2, RAMP * 4]
+    options = {"speed": 2.0, "issued": 2_300, "status": "running"}
+    (reason,) = broken(tmp_path / "a.rec", TIMES, slow, "p99<1ms", **options)
+    assert reason.startswith("p99 of the reads of interval 0:01..0:02 is 1.98")
+    # The third is not over, and what is not yet there claims nothing.
+    assert broken(tmp_path / "b.rec", TIMES, slow, "p99<2ms", **options) == []
+    assert broken(tmp_path / "c.rec", TIMES, slow, "p99<1ms", **{**options, "issued": 1_100}) == []
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 1 << 20),
+    rule=st.sampled_from(["p99<5ms", "p50<3ms", "mean<3ms", "max<9ms", "above 5ms < 20%"]),
+    speed=st.sampled_from([0.5, 1.0, 3.0]),
+)
+def test_what_is_not_recorded_yet_never_ends_a_trial_that_would_pass(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, rule: str, speed: float
+) -> None:
+    random = np.random.default_rng(seed)
+    took_us = random.exponential(2_500.0, len(TIMES))
+    # Those that are missing took longer than what is proved by, and longer than each limit.
+    late = random.random(len(TIMES)) < 0.02
+    took_us[late] = proved_after_ns(parse_rules(rule)) / 1_000 + 20_000.0
+    folder = tmp_path_factory.mktemp("trial")
+    early = broken(folder / "early.rec", TIMES[~late], took_us[~late], rule, speed=speed)
+    whole = judged(folder / "whole.rec", TIMES, took_us, rule, speed=speed)
+    assert not early or whole.verdict == "fail"
+
+
+def test_means_and_shares_are_proved_by_what_took_longer_than_they_allow() -> None:
+    assert proved_after_ns(parse_rules("mean<5s, above 3s < 1%, p99<9s, max<20s")) == 5 * SECOND_NS
+    assert proved_after_ns(parse_rules("p99<9s")) == 0
 
 
 def test_a_drive_that_answers_with_errors_does_not_pass(tmp_path: Path) -> None:

@@ -113,6 +113,62 @@ def test_a_trial_that_was_cut_short_or_fell_behind_does_not_pass(tmp_path: Path)
     assert behind.reasons[0] == "the drive cannot keep up: 10.0 s behind after 1.5 s"
 
 
+#: Due 50 ms before it went, and served in 100 us.
+LATE: dict[str, Any] = {"waited_us": 50_000.0, "modelled": False}
+LAG = {"stream": None, "at_ns": 1_500_000_000, "lag_ns": 10_000_000_000, "max_lag_ns": 10_000_000_000}
+
+
+def test_a_late_host_is_not_taken_for_a_slow_drive(tmp_path: Path) -> None:
+    found = judged(tmp_path / "a.rec", [[100.0] * 1_000], "p99<1ms", **LATE)
+    assert (found.verdict, found.limited_by) == ("fail", "host")
+    assert found.reasons == [
+        "this host sent I/Os late itself, which says nothing about the drive (see testdrive doctor)",
+        "p99 of the reads of interval 1 is 50.1 ms, and it must be below 1ms",
+    ]
+    passed = judged(tmp_path / "b.rec", [[100.0] * 1_000], "p99<100ms", **LATE)
+    assert (passed.verdict, passed.limited_by, passed.reasons) == ("pass", None, [])
+
+
+@pytest.mark.parametrize(
+    ("took_us", "rules", "change"),
+    [
+        (100.0, "p99<1ms", {"modelled": True}),
+        (100.0, "p99<1ms, max<90us", {}),
+        # 1,000 a second that take 10 ms each are ten at a time, of twenty that may be.
+        (10_000.0, "p99<20ms", {"in_flight": 20}),
+    ],
+)
+def test_a_drive_that_is_modelled_slow_or_full_is_not_excused_by_lateness(
+    tmp_path: Path, took_us: float, rules: str, change: dict[str, Any]
+) -> None:
+    found = judged(tmp_path / "a.rec", [[took_us] * 1_000], rules, **{**LATE, **change})
+    assert (found.verdict, found.limited_by) == ("fail", "drive")
+    assert "host" not in " ".join(found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("took_us", "who", "said"),
+    [
+        (100.0, "host", "this host cannot keep up, which says nothing about the drive"),
+        (2_500_000.0, "drive", "the drive cannot keep up"),
+    ],
+)
+def test_who_fell_behind_is_told_by_what_was_outstanding(
+    tmp_path: Path, took_us: float, who: str, said: str
+) -> None:
+    # 1,000 I/Os of 2.5 s are 2,500 at a time in the second in which they end; 4,096 may be.
+    options = {"planned": 3, "ended_s": 1.5, "status": "failed", "modelled": False}
+    accounting = {"cannot_keep_up": LAG}
+    found = judged(tmp_path / "a.rec", [[took_us] * 1_000], "max<1m", accounting=accounting, **options)
+    assert (found.limited_by, found.reasons[0]) == (who, f"{said}: 10.0 s behind after 1.5 s")
+
+
+def test_a_drive_that_never_answered_is_not_excused(tmp_path: Path) -> None:
+    counts = {"ios": 10, "bytes": 0, "errors": 0, "no_completion": 5, "span_ns": 0, "end_max_bytes": 0}
+    options = {**LATE, "counts": {**counts, "by_opcode": {}}}
+    assert judged(tmp_path / "a.rec", [[100.0] * 1_000], "p99<1ms", **options).limited_by == "drive"
+
+
 def test_the_summary_has_the_verdict_and_other_recordings_have_none(tmp_path: Path) -> None:
     with Recording.open(qos_trial(tmp_path / "a.rec", [RAMP], "p99<1ms")) as recording:
         qos = summarize(recording)["qos"]

@@ -25,6 +25,8 @@ def qos_trial(
     planned: int | None = None,
     accounting: Mapping[str, Any] | None = None,
     ended_s: float | None = None,
+    modelled: bool = True,
+    in_flight: int = 4_096,
     **manifest: Any,
 ) -> Path:
     """A trial with an interval of a second for each list, whose I/Os took these times after they waited."""
@@ -39,7 +41,7 @@ def qos_trial(
         kind="synthetic",
         start_ns=START_NS,
         end_ns=START_NS + ended_ns,
-        settings={"duration_ns": planned_ns},
+        settings={"duration_ns": planned_ns, "max_in_flight": in_flight},
         accounting=accounting,
     )
     columns = {
@@ -53,7 +55,7 @@ def qos_trial(
     }
     parameters = {"interval": SECOND_NS, "for": planned_ns, "rules": rules, "opcodes": list(opcodes)}
     plan = {"name": "qos", "figures": ["qos"], "parameters": parameters}
-    drive = {"uri": f"sim:{path.stem}?capacity=1GiB", "path": "sim", "modelled": True}
+    drive = {"uri": f"sim:{path.stem}?capacity=1GiB", "path": "sim", "modelled": modelled}
     return write_recording(
         path, columns, kind="run", phases=[load | {"name": "load"}], plan=plan, drive=drive, **manifest
     )

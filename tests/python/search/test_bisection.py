@@ -62,6 +62,8 @@ def test_what_does_not_pass_again_is_searched_below() -> None:
     found = bisect(lambda value, again: Trial(value, value <= (39 if again else 50), again), RATINGS, 32)
     assert (found.value, found.history[-1].value, found.history[-1].passes) == (39, 40, False)
     assert (found.deciding.value, found.deciding.confirming, found.deciding.passes) == (39, True, True)
+    assert found.not_confirmed == 50
+    assert bisect(drive(50), RATINGS, 32).not_confirmed is None
 
 
 @given(trials=st.floats(100, 1e7), share=st.floats(0.01, 1))
@@ -85,7 +87,7 @@ def test_a_drive_that_never_confirms_ends_without_a_result() -> None:
     assert len(found.history) <= TRIALS_MAX
 
 
-def test_where_passing_is_not_monotone_the_result_passes_and_is_told_to_be_one_of_several() -> None:
+def test_where_passing_is_not_monotone_nothing_above_a_failure_is_tried() -> None:
     def holes(value: float, confirming: bool) -> Trial:
         return Trial(value, value <= 20 or 60 <= value <= 70, confirming)
 
@@ -94,6 +96,7 @@ def test_where_passing_is_not_monotone_the_result_passes_and_is_told_to_be_one_o
     assert found.is_monotone, "no trial fell into the hole"
     low = bisect(holes, RATINGS, 40)
     assert low.value == 20
+    assert low.is_monotone
     stepped = step_down(lambda value, confirming: Trial(value, value == 60 and confirming), RATINGS, 65, 5)
     assert stepped.value is None
 

@@ -48,6 +48,34 @@ def test_the_verdict_is_of_the_rate_that_was_asked_for() -> None:
     assert failing_above(nothing) is None
 
 
+def test_a_rate_that_the_host_limits_is_called_so() -> None:
+    late = Trial(20_000.0, False, reasons=["x"], figures={"limited_by": "host"})
+    found = Found(10_000.0, [Trial(10_000.0, True), late], "bisection")
+    assert a_drive().facts(found)["host_limited"]
+    told = a_drive().told(found)
+    assert "20,000 IOPS do not; at 20,000 IOPS this host was the limit, not the drive" in told
+    slow = Trial(20_000.0, False, reasons=["x"], figures={"limited_by": "drive"})
+    found = Found(10_000.0, [Trial(10_000.0, True), slow], "bisection")
+    assert "host" not in a_drive().told(found)
+    assert not a_drive().facts(found)["host_limited"]
+
+
+def test_why_no_lower_rate_was_tried_is_told() -> None:
+    claimed = Found(None, [Trial(3_269.0, False), Trial(55.0, False)], "bisection")
+    assert (
+        a_drive()
+        .told(claimed)
+        .startswith(
+            "no rate holds p99.9<1ms, not even 55 IOPS, below which intervals are too short to claim p99.9"
+            " (give longer ones); intervals of 60 s"
+        )
+    )
+    limited = Found(None, [Trial(5_000.0, False)], "bisection")
+    assert a_drive(lowest="5000").told(limited) == (
+        "no rate holds p99.9<1ms, not even 5,000 IOPS; intervals of 60 s; 1 trial"
+    )
+
+
 def test_no_rate_is_tried_at_which_a_percentile_cannot_be_claimed() -> None:
     scale, _ = a_drive(rules="p99.99<1ms", interval="1m", **{"read-share": "0.5"}).scale()
     # 29,956 reads and five standard deviations, in a minute, of half of the I/Os.

@@ -126,7 +126,7 @@ def test_a_rating_that_nothing_failed_above_is_called_so() -> None:
     assert told.startswith("rating 20x; 24x fails; ")
     assert told.endswith("3 trials, resolution 4")
     assert a_drive().facts(enclosed)["failing_rating"] == 24
-    assert "rating none that passes; the lowest tried is 1x" in a_drive().told(
+    assert "no rating passes; the lowest tried is 1x" in a_drive().told(
         Found(None, [Trial(2, False), Trial(1, False)], "bisection")
     )
 

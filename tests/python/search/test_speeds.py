@@ -58,7 +58,12 @@ def a_drive(source: Path, options: RunOptions | None = None, **given: Any) -> Sp
 
 def a_trial(speed: float, *, passes: bool, host_late_ns: int | None = None) -> Trial:
     first = {"start_ns": 100_000_000, "end_ns": 200_000_000, "what": "p99.9 1.4 ms"}
-    figures = {"breaks_first": None if passes else first, "host_late_ns": host_late_ns, "left_out": {}}
+    figures = {
+        "breaks_first": None if passes else first,
+        "host_late_ns": host_late_ns,
+        "limited_by": None if host_late_ns is None else "host",
+        "left_out": {},
+    }
     return Trial(speed, passes, reasons=[] if passes else ["too slow"], figures=figures)
 
 
@@ -84,6 +89,10 @@ def test_the_result_is_told_in_times_of_the_workload(tmp_path: Path) -> None:
     )
     assert "at 4.1 times this host sends late itself (p99 1.30 ms after the time)" in drive.told(host)
     assert drive.facts(host)["host_limited"]
+    behind = dataclasses.replace(a_trial(4.1, passes=False), reasons=["this host cannot keep up"])
+    behind.figures["limited_by"] = "host"
+    late = Found(4.0, [behind, a_trial(4.0, passes=True)], "bisection")
+    assert "at 4.1 times this host cannot keep up" in drive.told(late)
     lost = Found(None, [a_trial(0.1, passes=False, host_late_ns=1_300_000)], "bisection")
     assert drive.told(lost).startswith("nothing is known of it; even 0.1 times this workload is too much for")
     assert not drive.facts(found)["host_limited"]
@@ -179,6 +188,66 @@ def test_a_drive_that_falls_behind_ends_its_trial_and_a_slow_one_takes_less_than
     # The confirming run begins in a state of its own.
     assert list((tmp_path / "out").glob("settled-*.state"))
     assert result["trials"][-1]["confirming"]
+
+
+def test_a_trial_on_a_real_drive_is_watched_by_the_intervals_of_the_workload_at_its_speed(
+    tmp_path: Path,
+) -> None:
+    drive = a_drive(evenly_spaced(tmp_path))
+    watch = drive.watch(drive.bound(**drive.load(4.0, False)), tmp_path / "running.rec")
+    assert watch is not None
+    # Three intervals of 100 ms, at four times the speed.
+    assert list(watch.ends_ns) == [25_000_000, 50_000_000, 75_000_000]
+    assert watch.called == "interval"
+    off = a_drive(evenly_spaced(tmp_path / "b"), **{"early-end": "no"})
+    assert off.watch(off.bound(**off.load(4.0, False)), tmp_path / "running.rec") is None
+    one = a_drive(evenly_spaced(tmp_path / "c"), interval="1s")
+    assert one.watch(one.bound(**one.load(4.0, False)), tmp_path / "running.rec") is None
+    slow = a_drive(evenly_spaced(tmp_path / "d"), rules="mean<7s")
+    longer = slow.watch(slow.bound(**slow.load(4.0, False)), tmp_path / "running.rec")
+    assert longer is not None
+    assert longer.margin_ns == 7 * SECOND_NS
+
+
+@pytest.mark.parametrize(
+    ("uri", "write_share", "prepare", "settled", "repeats"),
+    [
+        # A modelled drive that is only read would do the same again.
+        ("sim:sata?capacity=1GiB", 0.0, "full", [("full", 4)], False),
+        ("sim:sata?capacity=1GiB", 0.5, "random", [("random", 4)], False),
+        ("sim:sata?capacity=1GiB", 0.5, "sequential", [], True),
+        ("sim:sata?capacity=1GiB", 0.5, "none", [], True),
+        ("/dev/loop9", 0.0, "full", [], False),
+        ("/dev/loop9", 0.5, "sequential", [("sequential", 4)], False),
+        ("/dev/loop9", 0.5, "none", [], False),
+    ],
+)
+def test_a_confirming_run_begins_in_another_state_or_is_called_a_repetition(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    uri: str,
+    write_share: float,
+    prepare: str,
+    settled: list[tuple[str, int]],
+    repeats: bool,
+) -> None:
+    drive = a_drive(evenly_spaced(tmp_path, write_share=write_share), prepare=prepare)
+    drive.target = dataclasses.replace(drive.target, uri=uri)
+    drive.trials = 3
+    before = Path("prepared.state") if uri.startswith("sim:") and prepare != "none" else None
+    drive.state = before
+    done: list[tuple[str, int]] = []
+
+    def prepared(whole: Any, name: str, state: Path | None) -> None:
+        done.append((whole.values["prepare"], whole.values["seed"]))
+
+    monkeypatch.setattr(drive, "_prepare", prepared)
+    after = drive.settle()
+    assert done == settled
+    assert (
+        drive.facts(Found(None, [a_trial(1.0, passes=False)], "bisection"))["confirming_repeats"] is repeats
+    )
+    assert (after != before) is (uri.startswith("sim:") and bool(settled))
 
 
 def test_how_long_a_trial_takes_is_told_before_a_real_drive_is_touched(tmp_path: Path) -> None:

@@ -14,11 +14,12 @@ from typing import Any
 import pytest
 from builders import write_recording
 from support import loop_device, run_testdrive
+from workloads import write_source
 
 from testdrive.events import PhaseBegun, Progress
 from testdrive.recording import Recording
 from testdrive.search.bisection import Found, Trial
-from testdrive.search.early import EndedEarly, Watch
+from testdrive.search.early import EndedEarly, Watch, equal
 from testdrive.search.history import HISTORY_NAME, read_history
 
 SECOND_NS = 10**9
@@ -111,7 +112,7 @@ def test_a_trial_ends_once_a_whole_slice_is_there_and_does_not_hold(tmp_path: Pa
         looked.append(whole)
         return ["too slow"] if whole >= 2 else []
 
-    watch = Watch(path, phase, 10 * SECOND_NS, 5, judge)
+    watch = Watch(path, phase, equal(10 * SECOND_NS, 5), judge)
     told(watch, 11)
     assert looked == [], "histograms of whole seconds may still come"
     told(watch, 13)
@@ -126,7 +127,7 @@ def test_a_slice_that_is_not_yet_on_disk_is_not_judged(tmp_path: Path) -> None:
     path = kept_rows(tmp_path / "a.rec", 10)
     with Recording.open(path) as recording:
         phase = recording.manifest.phases[0].name
-    watch = Watch(path, phase, 10 * SECOND_NS, 5, lambda *_: ["too slow"])
+    watch = Watch(path, phase, equal(10 * SECOND_NS, 5), lambda *_: ["too slow"])
     told(watch, 25)
 
 
@@ -134,7 +135,7 @@ def test_of_a_recording_that_lags_behind_the_run_the_slices_on_disk_are_judged(t
     path = kept_rows(tmp_path / "a.rec", 30)
     with Recording.open(path) as recording:
         phase = recording.manifest.phases[0].name
-    watch = Watch(path, phase, 10 * SECOND_NS, 9, lambda *_: ["too slow"])
+    watch = Watch(path, phase, equal(10 * SECOND_NS, 9), lambda *_: ["too slow"])
     with pytest.raises(EndedEarly) as ended:
         told(watch, 85)
     assert ended.value.slices == 2
@@ -144,7 +145,26 @@ def test_after_the_last_slice_nothing_is_ended(tmp_path: Path) -> None:
     path = kept_rows(tmp_path / "a.rec", 30)
     with Recording.open(path) as recording:
         phase = recording.manifest.phases[0].name
-    told(Watch(path, phase, 10 * SECOND_NS, 2, lambda *_: ["too slow"]), 25)
+    told(Watch(path, phase, equal(10 * SECOND_NS, 2), lambda *_: ["too slow"]), 25)
+
+
+def test_slices_may_be_of_any_length_and_margin(tmp_path: Path) -> None:
+    path = kept_rows(tmp_path / "a.rec", 30)
+    with Recording.open(path) as recording:
+        phase = recording.manifest.phases[0].name
+    looked: list[int] = []
+
+    def judge(_: Recording, whole: int) -> list[str]:
+        looked.append(whole)
+        return []
+
+    ends_ns = [each * SECOND_NS for each in (4, 5, 20, 21)]
+    watch = Watch(path, phase, ends_ns, judge, margin_ns=3 * SECOND_NS)
+    for elapsed_s in (6.9, 7.1, 8.1, 23.5):
+        told(watch, elapsed_s)
+    assert looked == [1, 2, 3]
+    # The last, of whatever length, is judged with the whole recording.
+    assert Watch(path, phase, [each * 100 * SECOND_NS for each in (1, 2)], judge).segment_s == 10.0
 
 
 @pytest.mark.slow
@@ -165,6 +185,31 @@ def test_a_trial_on_a_file_ends_early_and_says_so(tmp_path: Path) -> None:
     assert history is not None
     why = history["history"][0]["reasons"][0]
     assert why.startswith(f"ended early after interval {trial['ended_after']} of 60: p50 of the reads")
+    with Recording.open(result["recording"]) as recording:
+        assert recording.manifest.status == "interrupted"
+
+
+@pytest.mark.slow
+def test_a_replay_on_a_file_ends_early_and_says_so(tmp_path: Path) -> None:
+    image = tmp_path / "drive.img"
+    image.write_bytes(bytes(32 << 20))
+    times_ns = [at * SECOND_NS // 20 for at in range(1_200)]
+    same = {"latency_ns": 1_000, "offset_bytes": 0, "length_bytes": 4_096, "opcode": 0}
+    columns = {"submit_ns": times_ns, **{name: [value] * 1_200 for name, value in same.items()}}
+    source = write_source(tmp_path / "own.rec", columns)
+    settings = ("p50<1ns", "interval=1s", "settle=0s", "prepare=none", "lowest=1", f"recording={source}")
+    chosen = [part for each in settings for part in ("--set", each)]
+    drive = ("--drive", f"file:{image}", "--erase", image)
+    done = run_testdrive("run", "headroom", *drive, *chosen, "-o", tmp_path / "out", "--json")
+    assert done.returncode == 1, done.stderr
+    (result,) = json.loads(done.stdout)["results"]
+    (trial,) = result["trials"]
+    assert 1 <= trial["ended_after"] < 60
+    history = read_history(Path(result["recording"]))
+    assert history is not None
+    ended = f"ended early after interval {trial['ended_after']} of 60: p50 of the reads of interval"
+    assert any(why.startswith(ended) for why in history["history"][0]["reasons"])
+    assert result["breaks_first"]["start_ns"] == 0
     with Recording.open(result["recording"]) as recording:
         assert recording.manifest.status == "interrupted"
 
