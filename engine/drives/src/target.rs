@@ -13,7 +13,7 @@ use crate::sim_state::check_state_path;
 use crate::sysfs::SystemRoots;
 use crate::uri::{DriveKind, DriveUri, IoEngine};
 use crate::uring::UringDrive;
-use serde_json::{Map, Value};
+use serde_json::{json, Map, Value};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::mpsc::Receiver;
@@ -155,7 +155,11 @@ impl Target {
 
     /// What an NVMe drive says of itself, with its health now, where the path can ask.
     pub fn account(&self) -> Option<Map<String, Value>> {
-        self.nvme().map(|drive| drive.account())
+        let mut account = self.nvme()?.account();
+        if let Target::Pci(target) = self {
+            account.insert("by_kernel".into(), json!(target.by_kernel));
+        }
+        Some(account)
     }
 
     /// What an NVMe drive says of its health now, where the path can ask.
@@ -249,7 +253,9 @@ impl Target {
     pub fn warnings(&self) -> &[Warning] {
         match self {
             Target::Device { warnings, .. } => warnings,
-            Target::Passthru(_) | Target::Pci(_) | Target::Null(_) | Target::Sim(_) => &[],
+            Target::Passthru(device) => &device.warnings,
+            Target::Pci(target) => &target.warnings,
+            Target::Null(_) | Target::Sim(_) => &[],
         }
     }
 }

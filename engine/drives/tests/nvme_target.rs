@@ -191,3 +191,31 @@ fn a_drive_that_is_not_shut_down_in_order_tells_so_when_it_is_given_back() {
     let (_, drive) = open(Model::default(), Access::Write);
     assert_eq!(drive.retire(&|| 7), Some(None));
 }
+
+#[test]
+fn what_a_drive_does_by_itself_is_told_with_its_health() {
+    let asking = Model { host_memory_pages: Some((1024, 512)), sleeps: true, ..Model::default() };
+    let (_, drive) = open(asking.clone(), Access::ReadOnly);
+    let device: &dyn NvmeTarget = &drive;
+    let health = device.health();
+    assert_eq!(health["host_memory_buffer"], json!({"enabled": true, "bytes": 4 << 20}));
+    assert_eq!(health["autonomous_power_transitions"], json!({"enabled": false, "transitions": []}));
+    assert_eq!(health["interrupt_coalescing"], json!({"completions": 1, "time_us": 0}));
+    let account = device.account();
+    assert_eq!(account["controller"]["host_memory_preferred_bytes"], json!(4 << 20));
+    assert_eq!(device.background().warnings("pci:01:00.0", device.controller(), None), []);
+    // There is less than the drive can do with.
+    let (_, drive) = open(Model { memory_bytes_max: 1 << 20, ..asking }, Access::ReadOnly);
+    let device: &dyn NvmeTarget = &drive;
+    let warnings = device.background().warnings("pci:01:00.0", device.controller(), None);
+    let codes: Vec<&str> = warnings.iter().map(|warning| warning.code.as_str()).collect();
+    assert_eq!(
+        (codes, device.health()["host_memory_buffer"]["bytes"].as_u64()),
+        (vec!["host_memory_buffer_off"], Some(0))
+    );
+    // A drive that has none of it is not asked, since what it refuses counts as an error.
+    let (_, drive) = open(Model::default(), Access::ReadOnly);
+    let device: &dyn NvmeTarget = &drive;
+    let health = device.health();
+    assert!(health["host_memory_buffer"].is_null() && health["autonomous_power_transitions"].is_null());
+}

@@ -39,6 +39,16 @@ pub struct ControllerIdentity {
     pub error_log_entries: u16,
     /// How many power states there are.
     pub power_states: u8,
+    /// How much memory of the host it would like to have (HMPRE); 0 where it asks for none.
+    pub host_memory_preferred_bytes: u64,
+    /// With how much it can do something (HMMIN).
+    pub host_memory_min_bytes: u64,
+    /// No piece of that may be smaller (HMMINDS); 0 for no limit.
+    pub host_memory_piece_min_bytes: u64,
+    /// Into how many pieces it may be cut (HMMAXD); 0 for no limit.
+    pub host_memory_pieces_max: u16,
+    /// Whether it goes to other power states by itself (APSTA bit 0).
+    pub has_autonomous_power_transitions: bool,
     /// Total capacity of the subsystem, held to 64 bits; 0 where it is not told.
     pub total_capacity_bytes: u64,
     /// What it can sanitize with.
@@ -101,6 +111,11 @@ impl ControllerIdentity {
             abort_limit: u16::from(bytes[258]) + 1,
             error_log_entries: u16::from(bytes[262]) + 1,
             power_states: (bytes[263] & 0x1f) + 1,
+            host_memory_preferred_bytes: u64::from(le32(bytes, 272)) * 4096,
+            host_memory_min_bytes: u64::from(le32(bytes, 276)) * 4096,
+            host_memory_piece_min_bytes: u64::from(le32(bytes, 332)) * 4096,
+            host_memory_pieces_max: le16(bytes, 336),
+            has_autonomous_power_transitions: bit(265, 0),
             total_capacity_bytes: le128_saturating(bytes, 280),
             sanitize: SanitizeSupport {
                 crypto_erase: bit(328, 0),
@@ -162,6 +177,9 @@ mod tests {
         bytes[256..258].copy_from_slice(&[0x9f, 0]);
         bytes[258] = 7;
         bytes[262..264].copy_from_slice(&[63, 4]);
+        bytes[265] = 1;
+        bytes[272..280].copy_from_slice(&[0, 0x40, 0, 0, 0, 8, 0, 0]);
+        bytes[332..338].copy_from_slice(&[16, 0, 0, 0, 8, 0]);
         bytes[280..296].copy_from_slice(&1_000_204_886_016_u128.to_le_bytes());
         bytes[328..332].copy_from_slice(&[0x03, 0, 0, 0]);
         bytes[516..520].copy_from_slice(&[32, 0, 0, 0]);
@@ -190,6 +208,11 @@ mod tests {
             abort_limit: 8,
             error_log_entries: 64,
             power_states: 5,
+            host_memory_preferred_bytes: 64 << 20,
+            host_memory_min_bytes: 8 << 20,
+            host_memory_piece_min_bytes: 64 << 10,
+            host_memory_pieces_max: 8,
+            has_autonomous_power_transitions: true,
             total_capacity_bytes: 1_000_204_886_016,
             sanitize: SanitizeSupport { crypto_erase: true, block_erase: true, overwrite: false },
             namespaces_max: 32,

@@ -1,5 +1,6 @@
 //! Get and Set Features (Base 5.15, 5.27), of those features that change what a test measures or that a queue needs.
 
+use crate::background::{HOST_MEMORY_BYTES, POWER_TRANSITIONS_BYTES};
 use crate::command::{AdminOpcode, NvmCommand};
 
 /// A feature (Base 5.27.1).
@@ -12,6 +13,23 @@ pub enum Feature {
     VolatileWriteCache = 0x06,
     /// How many I/O submission and completion queues the controller allocates.
     NumberOfQueues = 0x07,
+    /// How long the controller may hold interrupts back to send one for several completions.
+    InterruptCoalescing = 0x08,
+    /// Which power states the controller goes to by itself when it is idle.
+    AutonomousPowerTransitions = 0x0c,
+    /// Memory of the host that the controller keeps its tables in.
+    HostMemoryBuffer = 0x0d,
+}
+
+impl Feature {
+    /// How many bytes come with its value.
+    fn data_bytes(self) -> u32 {
+        match self {
+            Feature::AutonomousPowerTransitions => POWER_TRANSITIONS_BYTES as u32,
+            Feature::HostMemoryBuffer => HOST_MEMORY_BYTES as u32,
+            _ => 0,
+        }
+    }
 }
 
 /// Which of its values.
@@ -26,13 +44,14 @@ pub enum FeatureSelect {
     Saved = 2,
 }
 
-/// Get Features; the value is dword 0 of the completion.
+/// Get Features; the value is dword 0 of the completion, and of some features data as well.
 pub fn get_feature(feature: Feature, select: FeatureSelect) -> NvmCommand {
-    NvmCommand::admin(AdminOpcode::GetFeatures, 0, feature as u32 | (select as u32) << 8, 0)
+    let command = NvmCommand::admin(AdminOpcode::GetFeatures, 0, feature as u32 | (select as u32) << 8, 0);
+    NvmCommand { data_bytes: feature.data_bytes(), ..command }
 }
 
 /// Nothing is saved: the next power cycle brings the drive's own setting back.
-fn set_feature(feature: Feature, value: u32) -> NvmCommand {
+pub(crate) fn set_feature(feature: Feature, value: u32) -> NvmCommand {
     NvmCommand::admin(AdminOpcode::SetFeatures, 0, feature as u32, value)
 }
 

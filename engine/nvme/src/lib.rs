@@ -5,6 +5,7 @@
 //! LBA and NLB are the terms of both.
 
 mod admin;
+mod background;
 mod bytes;
 mod command;
 mod controller;
@@ -20,6 +21,10 @@ pub use admin::{
     abort, create_completion_queue, create_submission_queue, delete_completion_queue,
     delete_submission_queue, format_nvm, get_log_page, identify, sanitize, FormatNvm, IdentifyWhat, LogPage,
     SanitizeAction, SecureErase,
+};
+pub use background::{
+    disable_host_memory_buffer, host_memory_descriptor, set_host_memory_buffer, HostMemoryBuffer,
+    InterruptCoalescing, PowerTransition, PowerTransitions, HOST_MEMORY_BYTES, POWER_TRANSITIONS_BYTES,
 };
 pub use command::{
     deallocate, flush, read, write, write_zeroes, AdminOpcode, LbaRange, NvmCommand, NvmOpcode,

@@ -38,6 +38,11 @@ pub trait Function: Send + Sync + 'static {
         false
     }
 
+    /// Whether the controller may have memory to keep its own things in: not where nothing holds it to what it was given.
+    fn may_lend_memory(&self) -> bool {
+        true
+    }
+
     /// Keeps the controller from reaching memory, whatever state it is in.
     fn cut_off(&self);
 

@@ -1,14 +1,16 @@
 //! What an NVMe drive is asked, and told, by its admin queue, whichever path leads there.
 
+use crate::nvme::background::Background;
 use serde_json::{json, Map, Value};
 use std::io;
 use std::time::Duration;
 use testdrive_nvme::{
     format_nvm, get_feature, get_log_page, identify, parse_controller_list, parse_namespace_list,
     power_state_of, sanitize, set_power_state, set_volatile_write_cache, volatile_write_cache_of,
-    ControllerIdentity, ErrorLogEntry, Feature, FeatureSelect, FormatNvm, IdentifyWhat, LogPage,
-    NamespaceIdentity, NvmCommand, NvmLimits, SanitizeAction, SanitizeLog, SecondaryController, SmartLog,
-    Status, ALL_NAMESPACES, CONTROLLER_LIST_MAX, ERROR_LOG_ENTRY_BYTES, IDENTIFY_BYTES, NAMESPACE_LIST_MAX,
+    ControllerIdentity, ErrorLogEntry, Feature, FeatureSelect, FormatNvm, HostMemoryBuffer, IdentifyWhat,
+    InterruptCoalescing, LogPage, NamespaceIdentity, NvmCommand, NvmLimits, PowerTransitions, SanitizeAction,
+    SanitizeLog, SecondaryController, SmartLog, Status, ALL_NAMESPACES, CONTROLLER_LIST_MAX,
+    ERROR_LOG_ENTRY_BYTES, HOST_MEMORY_BYTES, IDENTIFY_BYTES, NAMESPACE_LIST_MAX, POWER_TRANSITIONS_BYTES,
     SANITIZE_LOG_BYTES, SECONDARY_LIST_MAX, SMART_LOG_BYTES,
 };
 
@@ -255,13 +257,51 @@ impl<'a, Q: AdminQueue + ?Sized> NvmeAdmin<'a, Q> {
         self.told(&sanitize(action)).map(drop)
     }
 
+    /// The memory of the host that the drive has.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`]; also where it asks for none.
+    pub fn host_memory_buffer(&mut self) -> Result<HostMemoryBuffer, AdminError> {
+        let mut attributes = [0; HOST_MEMORY_BYTES];
+        let dword = self.feature(Feature::HostMemoryBuffer, &mut attributes)?;
+        Ok(HostMemoryBuffer::of(dword, &attributes))
+    }
+
+    /// Which power states the drive goes to by itself.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`]; also where it does not.
+    pub fn autonomous_power_transitions(&mut self) -> Result<PowerTransitions, AdminError> {
+        let mut table = [0; POWER_TRANSITIONS_BYTES];
+        let dword = self.feature(Feature::AutonomousPowerTransitions, &mut table)?;
+        Ok(PowerTransitions::of(dword, &table))
+    }
+
+    /// How long the drive may hold interrupts back.
+    ///
+    /// # Errors
+    /// As [`AdminQueue::admin`].
+    pub fn interrupt_coalescing(&mut self) -> Result<InterruptCoalescing, AdminError> {
+        self.told(&get_feature(Feature::InterruptCoalescing, FeatureSelect::Current))
+            .map(InterruptCoalescing::of)
+    }
+
+    /// A feature that comes with data.
+    fn feature(&mut self, feature: Feature, data: &mut [u8]) -> Result<u32, AdminError> {
+        let command = get_feature(feature, FeatureSelect::Current);
+        self.queue.admin(&command, AdminData::Read(data), ASK_TIMEOUT)
+    }
+
     /// What the drive tells of its health and settings, for a manifest: each key that it does not tell is null.
-    pub fn health(&mut self, error_entries: u16) -> Map<String, Value> {
+    pub fn health(&mut self, controller: &ControllerIdentity) -> Map<String, Value> {
         let mut health = Map::new();
         health.insert("smart".into(), json!(self.smart().ok()));
-        health.insert("errors".into(), json!(self.errors(error_entries).ok()));
+        health.insert("errors".into(), json!(self.errors(controller.error_log_entries).ok()));
         health.insert("volatile_write_cache".into(), json!(self.volatile_write_cache().ok()));
         health.insert("power_state".into(), json!(self.power_state().ok()));
+        if let Value::Object(background) = json!(Background::ask(self, controller)) {
+            health.extend(background);
+        }
         health
     }
 }
@@ -392,8 +432,14 @@ mod tests {
         // Invalid log page, do not retry.
         let mut queue = Scripted { asked: Vec::new(), answer: Vec::new(), dword: Err(0x4109) };
         let mut admin = NvmeAdmin::new(&mut queue, 1);
-        let health = admin.health(64);
-        assert!(health.len() == 4 && health.values().all(Value::is_null), "{health:?}");
+        let asks_for_all = ControllerIdentity {
+            host_memory_preferred_bytes: 4096,
+            has_autonomous_power_transitions: true,
+            error_log_entries: 64,
+            ..ControllerIdentity::default()
+        };
+        let health = admin.health(&asks_for_all);
+        assert!(health.len() == 7 && health.values().all(Value::is_null), "{health:?}");
         assert!(admin.smart().unwrap_err().to_string().starts_with("invalid log page (NVMe status 0x4109"));
         assert_eq!(admin.limits(), NvmLimits::default());
     }

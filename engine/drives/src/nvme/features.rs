@@ -1,6 +1,7 @@
 //! Features that a run sets, and sets back when it ends.
 
 use crate::nvme::admin::{AdminError, AdminQueue, NvmeAdmin};
+use crate::nvme::background::Background;
 use crate::nvme::erase::EraseError;
 use crate::nvme::target::NvmeTarget;
 use serde_json::{json, Map, Value};
@@ -93,6 +94,11 @@ impl dyn NvmeTarget + '_ {
 
     /// What the drive says of its health now: SMART, the newest errors, and the features that a run may set.
     pub fn health(&self) -> Map<String, Value> {
-        self.with_admin(|admin| admin.health(self.controller().error_log_entries))
+        self.with_admin(|admin| admin.health(self.controller()))
+    }
+
+    /// What it does behind the host's back, as it is set now.
+    pub fn background(&self) -> Background {
+        self.with_admin(|admin| Background::ask(admin, self.controller()))
     }
 }

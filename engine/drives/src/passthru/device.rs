@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use testdrive_core::Opcode;
 use testdrive_nvme::{BlockSize, ControllerIdentity, NamespaceIdentity};
-use testdrive_recording::DriveIdentity;
+use testdrive_recording::{DriveIdentity, Warning};
 
 /// How long the kernel may take to see a new block size.
 const NOTICE_LIMIT: Duration = Duration::from_secs(30);
@@ -53,6 +53,8 @@ pub struct PassthruDevice {
     pub others: Vec<Arc<File>>,
     /// What the run may do.
     pub access: Access,
+    /// What makes figures less valid than they look.
+    pub warnings: Vec<Warning>,
     /// What the user chose.
     pub options: PassthruOptions,
     pub(super) character: Arc<File>,

@@ -7,6 +7,7 @@ use crate::guard::node::open_node;
 use crate::guard::refusal::{Reason, Refusal};
 use crate::guard::{cannot_open, handle, open_handle, reopen, OpenRequest};
 use crate::nvme::admin::{AdminError, NvmeAdmin};
+use crate::nvme::background::Background;
 use crate::nvme::siblings;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use std::fs::File;
@@ -72,6 +73,7 @@ pub(crate) fn open(
     same_drive(given, &disk, &controller)?;
     let namespace = admin.namespace().map_err(failed)?;
     let limits = admin.limits();
+    let warnings = Background::ask(&mut admin, &controller).warnings(given, &controller, None);
     let mut others = Vec::new();
     if request.access.is_of_all(&controller) {
         others = siblings::claim(request, &disk, roots)?;
@@ -82,6 +84,7 @@ pub(crate) fn open(
         block: guarded.device,
         others,
         access: request.access,
+        warnings,
         options,
         character,
         disk: disk.clone(),

@@ -11,6 +11,8 @@ use crate::guard::state::State;
 use crate::guard::usage::{existing_ancestor, Snapshot};
 use crate::guard::{consent_reason, reopen, OpenRequest};
 use crate::identity::{erase_name, identify};
+use crate::nvme::admin::{AdminQueue, NvmeAdmin};
+use crate::nvme::background::Background;
 use crate::passthru::refuse_zoned;
 use crate::pci::namespaces::{
     all_namespaces, choose, namespace_id, queue_of, AdminOf, NAMESPACES_LIMIT, NAMESPACES_SOON,
@@ -42,6 +44,8 @@ pub(crate) struct Claimed {
     pub(crate) claims: Vec<File>,
     /// Whether what the run may do erases every namespace: each of them was looked at for that.
     pub(crate) erases_all: bool,
+    /// What the kernel has set, which the reset by our driver undoes.
+    pub(crate) by_kernel: Background,
 }
 
 /// Where the driver finds what the guard finds.
@@ -116,7 +120,14 @@ pub(crate) fn claim(
         return Err(Refusal::because(given, Reason::Changed));
     }
     let namespace = namespace_id(chosen);
-    Ok(Claimed { function, identity, namespace, claims, erases_all })
+    let by_kernel = set_by_kernel(&mut *queue_of(given, chosen, roots, admin_of)?);
+    Ok(Claimed { function, identity, namespace, claims, erases_all, by_kernel })
+}
+
+/// What the kernel has set of what the drive does by itself; nothing where the drive does not tell.
+fn set_by_kernel(queue: &mut dyn AdminQueue) -> Background {
+    let mut admin = NvmeAdmin::new(queue, 0);
+    admin.controller().map_or(Background::default(), |controller| Background::ask(&mut admin, &controller))
 }
 
 /// What becomes of what is on a namespace.

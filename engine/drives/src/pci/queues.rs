@@ -3,6 +3,7 @@
 use crate::drive::QueueOptions;
 use crate::guard::Access;
 use crate::nvme::admin::{AdminData, AdminError, AdminQueue};
+use crate::nvme::background::Background;
 use crate::nvme::erase::EraseError;
 use crate::nvme::target::NvmeTarget;
 use crate::userspace::{supports, UserspaceDrive, UserspaceOptions};
@@ -10,7 +11,7 @@ use std::io;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use testdrive_core::Opcode;
-use testdrive_nvme::{ControllerIdentity, NamespaceIdentity, NvmCommand};
+use testdrive_nvme::{ControllerIdentity, HostMemoryBuffer, NamespaceIdentity, NvmCommand};
 use testdrive_recording::{DriveEvent, DriveEvents, DriveIdentity};
 use testdrive_userspace::vfio::VfioFunction;
 use testdrive_userspace::{Controller, ControllerError, Event, Function, NowNs};
@@ -61,6 +62,16 @@ impl<F: Function> PciQueues<F> {
     /// Whether it takes the opcode.
     pub fn supports(&self, opcode: Opcode) -> bool {
         supports(&self.controller.limits(), opcode)
+    }
+
+    /// What the drive does by itself, as it is set now. What it was lent is known also where it does not tell.
+    pub(crate) fn set_now(&self) -> Background {
+        let device: &dyn NvmeTarget = self;
+        let bytes = self.controller.host_memory_bytes();
+        let asks = self.controller.identity().host_memory_preferred_bytes > 0;
+        let lent = asks.then_some(HostMemoryBuffer { enabled: bytes > 0, bytes });
+        let told = device.background();
+        Background { host_memory_buffer: told.host_memory_buffer.or(lent), ..told }
     }
 
     /// Takes what went wrong between the driver and the controller; `None` where nothing did.

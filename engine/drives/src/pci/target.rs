@@ -2,6 +2,8 @@
 
 use crate::guard::refusal::{Reason, Refusal};
 use crate::guard::OpenRequest;
+use crate::nvme::background::Background;
+use crate::nvme::target::NvmeTarget;
 use crate::passthru::CharacterAdmin;
 use crate::pci::guard::{self, Claimed};
 use crate::pci::namespaces::{wait_for_namespaces, AdminOf};
@@ -12,7 +14,7 @@ use crate::target::TargetError;
 use crate::uri::PciUri;
 use std::io;
 use std::sync::Arc;
-use testdrive_recording::{DriveEvents, DriveIdentity};
+use testdrive_recording::{DriveEvents, DriveIdentity, Warning};
 use testdrive_userspace::lease::{release, Lease, Released};
 use testdrive_userspace::pci::{Bdf, PciFunction};
 use testdrive_userspace::vfio::{HugePages, VfioFunction, VfioOptions};
@@ -27,6 +29,10 @@ pub struct PciTarget {
     roots: SystemRoots,
     /// How many namespaces the kernel showed.
     namespaces: usize,
+    /// What makes figures less valid than they look.
+    pub(crate) warnings: Vec<Warning>,
+    /// What the kernel had set, which our reset undid.
+    pub(crate) by_kernel: Background,
     /// What went wrong when it was given back.
     last_events: Option<DriveEvents>,
 }
@@ -52,7 +58,7 @@ impl PciTarget {
     ) -> Result<PciTarget, Refusal> {
         let given = &request.uri.given;
         let pci = guard::pci_roots(roots);
-        let Claimed { function, identity, namespace, claims, erases_all } =
+        let Claimed { function, identity, namespace, claims, erases_all, by_kernel } =
             guard::claim(request, uri, roots, &pci, admin_of)?;
         let count = claims.len();
         let failed = |error: io::Error| Refusal::Drive(format!("{given} cannot be driven: {error}"));
@@ -80,9 +86,13 @@ impl PciTarget {
         settings.insert("interrupts".into(), uri.interrupts.into());
         settings.insert("namespace".into(), namespace.into());
         settings.insert("queue_pairs".into(), controller.pairs().into());
+        settings.insert("host_memory_buffer_bytes".into(), controller.host_memory_bytes().into());
         let queues = PciQueues::new(controller, identity, request.access, uri.trim_ranges);
+        let warnings = queues.set_now().warnings(given, NvmeTarget::controller(&queues), Some(&by_kernel));
         Ok(PciTarget {
             queues: Some(queues),
+            warnings,
+            by_kernel,
             lease: Some(lease),
             function,
             roots: roots.clone(),

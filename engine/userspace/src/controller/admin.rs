@@ -1,5 +1,6 @@
 //! The admin queue: commands of any thread, each of which waits for its own answer.
 
+use super::host_memory::HostMemory;
 use super::Controller;
 use crate::error::ControllerError;
 use crate::function::Function;
@@ -35,6 +36,8 @@ pub(super) struct Admin {
     features: BTreeMap<u8, NvmCommand>,
     /// Whether the host is being obeyed that wants the controller back: the last commands are answered all the same.
     pub(super) is_leaving: bool,
+    /// What the drive was lent.
+    pub(super) host_memory: Option<HostMemory>,
 }
 
 /// An answer that was not fetched yet.
@@ -56,7 +59,13 @@ impl Admin {
             answers: BTreeMap::new(),
             features: BTreeMap::new(),
             is_leaving: false,
+            host_memory: None,
         })
+    }
+
+    /// Notes that a feature was set, to be set again after a reset.
+    pub(super) fn keep_feature(&mut self, command: &NvmCommand) {
+        self.features.insert(command.cdw[0] as u8, *command);
     }
 
     /// Where its rings are for the controller, which was stopped, and their size. They are as new; nothing is in flight any more, and
@@ -212,7 +221,7 @@ impl<F: Function> Controller<F> {
             if let Some(answered) = self.answer(&mut admin, &sent)? {
                 data.copy_from_slice(&answered.bytes);
                 if command.opcode == AdminOpcode::SetFeatures as u8 {
-                    admin.features.insert(command.cdw[0] as u8, *command);
+                    admin.keep_feature(command);
                 }
                 return Ok(answered.result);
             }

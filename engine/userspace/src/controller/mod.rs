@@ -2,6 +2,7 @@
 //! Specification 2.0, 3.5 and 3.6).
 
 mod admin;
+mod host_memory;
 mod pairs;
 mod state;
 
@@ -86,9 +87,9 @@ impl<F: Function> Controller<F> {
                 "the drive has no I/O queue for us: name its block device instead".into(),
             ));
         }
-        let free = (1..=self.pairs).rev().collect();
-        self.lock().free_pairs = free;
-        Ok(())
+        let mut admin = self.lock();
+        admin.free_pairs = (1..=self.pairs).rev().collect();
+        self.lend_memory(&mut admin)
     }
 
     /// Asks what the namespace is now, as after a format. Queues that are there already keep to what it was.

@@ -144,22 +144,24 @@ impl<F: Function> Controller<F> {
         admin.is_leaving = true;
         // One that does not delete them is stopped with them.
         self.delete_all_queues(&mut admin);
-        self.failed.store(true, Ordering::Release);
-        self.end(now_ns);
+        self.end(&mut admin, now_ns);
     }
 
     /// Ends the work with a controller of which no queue is left: it is shut down in order, or stopped at least, kept from memory, and is
     /// lost to us. One that was lost before stays so.
     pub fn retire(&self, now_ns: NowNs<'_>) {
-        let _held = self.lock();
-        if !self.failed.swap(true, Ordering::AcqRel) {
-            self.end(now_ns);
+        let mut admin = self.lock();
+        if !self.has_failed() {
+            self.end(&mut admin, now_ns);
         }
     }
 
-    /// Shuts the controller down, or stops it at least, and keeps it from memory.
-    fn end(&self, now_ns: NowNs<'_>) {
+    /// Shuts the controller down, or stops it at least, and keeps it from memory. It is lost to us then.
+    fn end(&self, admin: &mut Admin, now_ns: NowNs<'_>) {
         let start_ns = now_ns();
+        admin.is_leaving = true;
+        self.take_memory_back(admin);
+        self.failed.store(true, Ordering::Release);
         if let Err(error) = self.shut_down() {
             eprintln!("testdrive: the drive was not shut down in order: {error}");
             let kind = EventKind::ShutdownIncomplete;
@@ -193,7 +195,7 @@ impl<F: Function> Drop for Controller<F> {
         match self.has_failed() {
             true => self.function.cut_off(),
             // Nobody is left to take what is noted.
-            false => self.end(&|| 0),
+            false => self.retire(&|| 0),
         }
     }
 }

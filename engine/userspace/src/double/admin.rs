@@ -26,8 +26,8 @@ impl State {
             0x02 => (self.get_log(entry, dword(10), dword(11)), 0),
             0x06 => self.identify(entry, dword(1), dword(10) & 0xff),
             0x08 => self.abort(dword(10) as u16, (dword(10) >> 16) as u16),
-            0x09 => self.set_feature(dword(10) as u8, dword(11)),
-            0x0a => self.get_feature(dword(10) as u8),
+            0x09 => self.set_feature(entry),
+            0x0a => self.get_feature(entry),
             0x80 => return self.format(entry, cid, dword(10)).map(|status| (status, 0)),
             0x84 => (self.sanitize(dword(10)), 0),
             _ => self.change_queues(entry, dword(10), dword(11)),
@@ -136,7 +136,12 @@ impl State {
         // Format NVM.
         bytes[256] = 2;
         bytes[262..264].copy_from_slice(&[ERROR_ENTRIES as u8 - 1, self.model.power_states - 1]);
+        bytes[265] = self.model.sleeps.into();
+        let (preferred, least) = self.model.host_memory_pages.unwrap_or((0, 0));
+        bytes[272..276].copy_from_slice(&preferred.to_le_bytes());
+        bytes[276..280].copy_from_slice(&least.to_le_bytes());
         bytes[328..332].copy_from_slice(&self.model.sanitize.to_le_bytes());
+        bytes[336..338].copy_from_slice(&self.model.host_memory_pieces.to_le_bytes());
         bytes[520] = if self.model.can_trim { 0x0c } else { 0 };
         bytes[524..526].copy_from_slice(&[self.model.format_is_of_all.into(), self.model.has_cache.into()]);
     }

@@ -15,6 +15,7 @@ impl State {
             }
         }
         self.serve_admin();
+        self.use_lent_memory();
         self.go_on_erasing();
         // What was fetched stays so, as in a controller whose medium hangs.
         if self.faults.silent || self.csts & CSTS_FATAL != 0 {

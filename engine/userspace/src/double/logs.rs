@@ -3,10 +3,14 @@
 use super::whole::Sanitized;
 use super::{Entry, State};
 
-/// The features that it has: power management, volatile write cache, number of queues.
+/// The features that it has: power management, volatile write cache, number of queues, interrupt coalescing, autonomous power state
+/// transitions, host memory buffer.
 const POWER: u8 = 2;
 const CACHE: u8 = 6;
 const QUEUES: u8 = 7;
+const COALESCING: u8 = 8;
+const TRANSITIONS: u8 = 0x0c;
+const HOST_MEMORY: u8 = 0x0d;
 /// Entries of the error log.
 pub(super) const ERROR_ENTRIES: usize = 4;
 
@@ -23,11 +27,13 @@ pub(super) struct Counters {
 pub(super) struct Features {
     power_state: u32,
     has_cache_on: bool,
+    /// Memory of the host: the address and the size of each piece.
+    pub(super) lent: Vec<(u64, u64)>,
 }
 
 impl Default for Features {
     fn default() -> Self {
-        Features { power_state: 0, has_cache_on: true }
+        Features { power_state: 0, has_cache_on: true, lent: Vec::new() }
     }
 }
 
@@ -93,8 +99,19 @@ impl State {
     }
 
     /// Set Features; the status, and dword 0 of the answer.
-    pub(super) fn set_feature(&mut self, feature: u8, value: u32) -> (u16, u32) {
+    pub(super) fn set_feature(&mut self, entry: &Entry) -> (u16, u32) {
+        let dword =
+            |index: usize| u32::from_le_bytes(entry[index * 4..][..4].try_into().expect("four bytes"));
+        let (feature, value) = (dword(10) as u8, dword(11));
         match feature {
+            HOST_MEMORY if self.model.host_memory_pages.is_some() && !self.faults.refuses_memory => {
+                let list = u64::from(dword(13)) | u64::from(dword(14)) << 32;
+                let pieces = if value & 1 == 1 { self.pieces_of(list, dword(15)) } else { Vec::new() };
+                let bytes: u64 = pieces.iter().map(|(_, bytes)| bytes).sum();
+                assert_eq!(bytes, u64::from(dword(12)) * 4096, "the list is of as much as is lent");
+                self.features.lent = pieces;
+                (0, 0)
+            }
             QUEUES => {
                 let granted = (value & 0xffff).min(u32::from(self.model.pairs) - 1);
                 (0, granted | granted << 16)
@@ -111,9 +128,46 @@ impl State {
         }
     }
 
+    /// The pieces of memory that a list names.
+    fn pieces_of(&self, list: u64, count: u32) -> Vec<(u64, u64)> {
+        let piece = |index: u32| {
+            let mut bytes = [0; 16];
+            self.load(list + u64::from(index) * 16, &mut bytes);
+            let (address, pages) = bytes.split_at(8);
+            let address = u64::from_le_bytes(address.try_into().expect("eight bytes"));
+            let pages = u32::from_le_bytes(pages[..4].try_into().expect("four bytes"));
+            assert!(address % 4096 == 0 && pages > 0, "{pages} pages at {address:#x}");
+            (address, u64::from(pages) * 4096)
+        };
+        (0..count).map(piece).collect()
+    }
+
+    /// Keeps its tables in what it was lent: whatever it cannot reach any more is a fault.
+    pub(super) fn use_lent_memory(&mut self) {
+        if self.cut_off {
+            return;
+        }
+        for (address, bytes) in &self.features.lent {
+            self.store(*address, &self.random.to_le_bytes());
+            self.store(address + bytes - 8, &self.random.to_le_bytes());
+        }
+    }
+
     /// Get Features, of what is set now.
-    pub(super) fn get_feature(&self, feature: u8) -> (u16, u32) {
-        match feature {
+    pub(super) fn get_feature(&self, entry: &Entry) -> (u16, u32) {
+        match entry[40] {
+            COALESCING => (0, 0),
+            TRANSITIONS if self.model.sleeps => {
+                self.store_data(entry, &[0; 256]);
+                (0, 0)
+            }
+            HOST_MEMORY if self.model.host_memory_pages.is_some() => {
+                let bytes: u64 = self.features.lent.iter().map(|(_, bytes)| bytes).sum();
+                let mut attributes = [0; 4096];
+                attributes[..4].copy_from_slice(&((bytes / 4096) as u32).to_le_bytes());
+                self.store_data(entry, &attributes);
+                (0, (bytes > 0).into())
+            }
             POWER => (0, self.features.power_state),
             CACHE if self.model.has_cache => (0, self.features.has_cache_on.into()),
             _ => (0x4002, 0),

@@ -63,6 +63,14 @@ pub struct Model {
     pub has_cache: bool,
     /// Pages of memory are apart for the controller, as in huge pages without an IOMMU.
     pub scattered_bytes: Option<usize>,
+    /// How many pages of the host's memory it would like to have, and needs at least; `None` of one that asks for none.
+    pub host_memory_pages: Option<(u32, u32)>,
+    /// Into how many pieces that may be cut; 0 for any.
+    pub host_memory_pieces: u16,
+    /// More than this is not to be had of the host in one go.
+    pub memory_bytes_max: usize,
+    /// Whether it goes to other power states by itself.
+    pub sleeps: bool,
 }
 
 impl Default for Model {
@@ -84,6 +92,10 @@ impl Default for Model {
             power_states: 3,
             has_cache: true,
             scattered_bytes: None,
+            host_memory_pages: None,
+            host_memory_pieces: 0,
+            memory_bytes_max: usize::MAX,
+            sleeps: false,
         }
     }
 }
@@ -123,6 +135,8 @@ pub struct Faults {
     pub keeps_queues: bool,
     /// It fails when it is told to shut down.
     pub fails_to_shut_down: bool,
+    /// It takes no memory of the host.
+    pub refuses_memory: bool,
 }
 
 type Entry = [u8; 64];
@@ -298,6 +312,12 @@ impl Double {
         self.lock().cut_off = false;
     }
 
+    /// How much memory of the host it has for its own things, and in how many pieces.
+    pub fn lent(&self) -> (u64, usize) {
+        let lent = &self.lock().features.lent;
+        (lent.iter().map(|(_, bytes)| bytes).sum(), lent.len())
+    }
+
     /// How many pieces of memory it can reach.
     pub fn memory_regions(&self) -> usize {
         self.lock().regions.len()
@@ -343,6 +363,9 @@ impl Function for Double {
     }
 
     fn allocate(&self, length_bytes: usize) -> io::Result<DmaMemory> {
+        if length_bytes > self.lock().model.memory_bytes_max {
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
         Ok(memory::allocate(&self.state, length_bytes))
     }
 

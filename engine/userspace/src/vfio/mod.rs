@@ -254,6 +254,11 @@ impl Function for VfioFunction {
         self.bus_error.as_ref().is_some_and(Notice::take)
     }
 
+    /// Without an IOMMU nothing holds a drive to what it was lent, and the huge pages are for I/O.
+    fn may_lend_memory(&self) -> bool {
+        matches!(self.memory, MemorySource::Iommu(_))
+    }
+
     fn cut_off(&self) {
         if let Err(error) = self.change_command(0, COMMAND_BUS_MASTER) {
             eprintln!("testdrive: the controller could not be kept from memory: {error}");
