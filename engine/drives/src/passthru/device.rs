@@ -7,6 +7,7 @@ use crate::device::Device;
 use crate::guard::Access;
 use crate::ioctl::geometry;
 use crate::nvme::admin::AdminQueue;
+use crate::nvme::commands::CommandMaker;
 use crate::nvme::erase::EraseError;
 use crate::nvme::target::NvmeTarget;
 use crate::sysfs::BlockDevice;
@@ -75,6 +76,13 @@ impl PassthruDevice {
     /// How much one command may carry.
     pub fn limits(&self) -> CommandLimits {
         self.limits
+    }
+
+    /// What makes commands for the namespace.
+    pub(super) fn commands(&self) -> CommandMaker {
+        let CommandLimits { transfer_blocks, zeroes_blocks, trim } = self.limits;
+        let (nsid, block, range_blocks) = (self.nsid, self.block_size, trim.range_blocks);
+        CommandMaker { nsid, block, transfer_blocks, zeroes_blocks, range_blocks }
     }
 
     /// Whether the drive has the command of an opcode.

@@ -1,6 +1,7 @@
 //! An I/O that is under way: what is still to be sent of it, what is in flight, and what went wrong first.
 
-use testdrive_core::{Command, Flags, Opcode};
+use crate::nvme::commands::{flushes_first, forces_unit_access};
+use testdrive_core::{Command, Opcode};
 use testdrive_nvme::{BlockRange, BlockSize, LbaRange};
 
 /// One I/O, from its submission to the completion of its last part.
@@ -8,7 +9,7 @@ use testdrive_nvme::{BlockRange, BlockSize, LbaRange};
 pub(crate) struct Parts {
     /// What it does.
     pub opcode: Opcode,
-    /// Whether its commands force unit access: those of writes alone, as on every path, since the block layer knows it of no others.
+    /// Whether its commands force unit access.
     pub fua: bool,
     /// Where in the buffers the next part's data are.
     pub address: u64,
@@ -45,8 +46,8 @@ impl Parts {
         };
         Some(Parts {
             opcode: command.opcode,
-            fua: command.opcode == Opcode::Write && command.flags.contains(Flags::FUA),
-            preflush: command.opcode == Opcode::Write && command.flags.contains(Flags::PREFLUSH),
+            fua: forces_unit_access(command),
+            preflush: flushes_first(command),
             flush,
             left,
             ..Parts::NONE
@@ -119,6 +120,7 @@ pub(crate) enum Follows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testdrive_core::Flags;
 
     fn parts(opcode: Opcode, flags: Flags, blocks: u64) -> Parts {
         let block = BlockSize::new(512).unwrap();
@@ -160,13 +162,6 @@ mod tests {
         let mut io = parts(Opcode::Write, Flags::PREFLUSH, 8);
         assert!(io.take_flush());
         assert_eq!(io.done(5), Follows::Completion(5));
-    }
-
-    #[test]
-    fn unit_access_is_forced_of_writes_alone() {
-        for opcode in [Opcode::Read, Opcode::Write, Opcode::WriteZeroes, Opcode::Trim] {
-            assert_eq!(parts(opcode, Flags::FUA, 8).fua, opcode == Opcode::Write);
-        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use super::supports;
 use crate::buffers::{Buffers, Region};
 use crate::clock::Clock;
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
+use crate::nvme::commands::flushes_first;
 use crate::trims::Trims;
 use std::collections::VecDeque;
 use std::io;
@@ -273,7 +274,7 @@ impl<F: Function> Drive for UserspaceDrive<F> {
             Opcode::Write => self.buffers.for_write(slot, length),
             Opcode::Trim | Opcode::Flush | Opcode::WriteZeroes => std::ptr::null(),
         };
-        let flush_first = command.opcode == Opcode::Write && command.flags.contains(Flags::PREFLUSH);
+        let flush_first = flushes_first(command);
         let pieces = if flush_first {
             // What the range is worth is found when its turn comes; a flush has no range.
             let aligned = self.limits.block.range(command.offset_bytes, command.length_bytes).is_some();

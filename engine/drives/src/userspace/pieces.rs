@@ -1,7 +1,8 @@
 //! What a command of the run comes to on the drive: one command of the drive's own, or several.
 
-use testdrive_core::{Command, Flags, Opcode};
-use testdrive_nvme::{flush, parts, read, write, write_zeroes, LbaRange, NvmCommand};
+use crate::nvme::commands::{forces_unit_access, CommandMaker};
+use testdrive_core::{Command, Opcode};
+use testdrive_nvme::{flush, parts, LbaRange, NvmCommand};
 use testdrive_userspace::Limits;
 
 /// One command of the drive, of which a command of the run may take several, or a range of one.
@@ -31,25 +32,26 @@ pub(super) fn cut(
         add(piece);
         count += 1;
     };
-    match command.opcode {
-        Opcode::Flush => add(Piece::Plain(flush(namespace))),
-        Opcode::Read | Opcode::Write => {
-            let fua = command.flags.contains(Flags::FUA);
-            let mut buffer = buffer;
-            for part in parts(range, limits.transfer_blocks) {
-                add(match command.opcode {
-                    Opcode::Read => Piece::Read(read(namespace, part, block.bytes(), false), buffer),
-                    _ => Piece::Write(write(namespace, part, block.bytes(), fua), buffer),
-                });
-                buffer = buffer.wrapping_add(part.blocks as usize * block.bytes() as usize);
-            }
-        }
-        Opcode::WriteZeroes => {
-            for part in parts(range, limits.zeroes_blocks) {
-                add(Piece::Plain(write_zeroes(namespace, part, false, false)));
-            }
-        }
-        Opcode::Trim => parts(range, limits.trims?.range_blocks).for_each(|part| add(Piece::Range(part))),
+    let (opcode, fua) = (command.opcode, forces_unit_access(command));
+    if opcode == Opcode::Flush {
+        add(Piece::Plain(flush(namespace)));
+        return Some(count);
+    }
+    let range_blocks = match opcode {
+        Opcode::Trim => limits.trims?.range_blocks,
+        _ => 0,
+    };
+    let Limits { transfer_blocks, zeroes_blocks, .. } = *limits;
+    let maker = CommandMaker { nsid: namespace, block, transfer_blocks, zeroes_blocks, range_blocks };
+    let mut buffer = buffer;
+    for part in parts(range, maker.blocks_max(opcode)) {
+        add(match (opcode, maker.command(opcode, part, fua)) {
+            (_, None) => Piece::Range(part),
+            (Opcode::Read, Some(read)) => Piece::Read(read, buffer),
+            (Opcode::Write, Some(write)) => Piece::Write(write, buffer),
+            (_, Some(command)) => Piece::Plain(command),
+        });
+        buffer = buffer.wrapping_add(part.blocks as usize * block.bytes() as usize);
     }
     Some(count)
 }

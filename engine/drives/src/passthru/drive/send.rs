@@ -3,8 +3,7 @@
 use super::{PassthruDrive, TRIM_TAG};
 use crate::passthru::ioctl::{uring_command, NVME_URING_CMD_IO};
 use io_uring::{opcode, squeue, types};
-use testdrive_core::Opcode;
-use testdrive_nvme::{flush, read, write, write_zeroes, NvmCommand};
+use testdrive_nvme::{flush, NvmCommand};
 
 impl PassthruDrive {
     fn entry(&self, command: &NvmCommand, address: u64, user_data: u64) -> squeue::Entry128 {
@@ -35,41 +34,28 @@ impl PassthruDrive {
 
     /// Sends the parts of an I/O; false where there was no room for all of them.
     pub(super) fn send_parts(&mut self, slot: u32) -> bool {
-        let block = self.device.block_size;
-        let nsid = self.device.nsid;
+        let maker = self.device.commands();
         loop {
             let io = self.ios[slot as usize];
-            let limits = self.device.limits;
             if io.flushes_next() {
                 if !self.plain.has_room() {
                     return false;
                 }
-                let entry = self.entry(&flush(nsid), 0, slot.into());
+                let entry = self.entry(&flush(maker.nsid), 0, slot.into());
                 // SAFETY: a flush points to nothing.
                 unsafe { self.plain.push(&entry) };
                 self.ios[slot as usize].take_flush();
                 // A write goes on when its flush is done.
                 return true;
             }
-            let blocks_max = match io.opcode {
-                Opcode::Read | Opcode::Write => limits.transfer_blocks,
-                Opcode::WriteZeroes => limits.zeroes_blocks,
-                Opcode::Trim => limits.trim.range_blocks,
-                Opcode::Flush => return true,
-            };
-            let Some(part) = io.next(blocks_max) else { return true };
-            let command = match io.opcode {
-                Opcode::Read => read(nsid, part, block.bytes(), io.fua),
-                Opcode::Write => write(nsid, part, block.bytes(), io.fua),
-                Opcode::WriteZeroes => write_zeroes(nsid, part, io.fua, false),
-                Opcode::Trim | Opcode::Flush => {
-                    if !self.trims.add(slot, part) {
-                        self.trims.close();
-                        return false;
-                    }
-                    self.ios[slot as usize].took(part, block);
-                    continue;
+            let Some(part) = io.next(maker.blocks_max(io.opcode)) else { return true };
+            let Some(command) = maker.command(io.opcode, part, io.fua) else {
+                if !self.trims.add(slot, part) {
+                    self.trims.close();
+                    return false;
                 }
+                self.ios[slot as usize].took(part, maker.block);
+                continue;
             };
             let address = if command.data_bytes > 0 { io.address } else { 0 };
             let entry = self.entry(&command, address, slot.into());
@@ -82,7 +68,7 @@ impl PassthruDrive {
             }
             // SAFETY: the command points into the buffers, mapped until the ring is gone.
             unsafe { lane.push(&entry) };
-            self.ios[slot as usize].took(part, block);
+            self.ios[slot as usize].took(part, maker.block);
         }
     }
 
