@@ -138,9 +138,12 @@ def _may_be_missing(recording: Recording, phase: Phase, not_issued: int, slice_n
 
 
 def limited_by(recording: Recording, phase: Phase) -> LimitedBy:
-    """Who held back what did not go in time; a model has no host that could."""
+    """Who held back what did not go in time.
+
+    A model has no host that could; and what a drive never answered is outstanding, and in no sum.
+    """
     drive = recording.manifest.drive
-    if drive is not None and drive.modelled:
+    if (drive is not None and drive.modelled) or recording.manifest.counts.no_completion:
         return "drive"
     ran_ns = max((phase.end_ns or phase.start_ns) - phase.start_ns, 0)
     counted = count(recording, phase, SECOND_NS, max(-(-ran_ns // SECOND_NS), 1), US_NS)

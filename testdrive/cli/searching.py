@@ -18,6 +18,7 @@ from testdrive.drive_names import distinct_names, drive_name
 from testdrive.errors import Interrupted, TestdriveError, UsageError
 from testdrive.plans import Plan
 from testdrive.quantities import duration_ns
+from testdrive.report.words import SHORT_FORM
 from testdrive.running import RunOptions, Target
 from testdrive.search.bisection import Found, Trial
 from testdrive.search.rates import RateDrive
@@ -70,6 +71,8 @@ def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: 
     shown = [(drive, each) for drive, each in found if each.history]
     page = _page(shown, drives) if shown else None
     _print(plan, found, page, as_json=request.as_json)
+    if short and shown:
+        note(f"note: {SHORT_FORM}")
     if error is not None:
         return error.exit_status
     return VERDICT_FAIL_STATUS if any(drive.fails(each) for drive, each in found) else 0
@@ -119,9 +122,9 @@ def _page(found: list[tuple[Drive, Found]], drives: list[Drive]) -> Path:
 
 def _tell(name: str, load: str, trial: Trial) -> None:
     word = "passes" if trial.passes else "fails"
-    kind = "confirming run at " if trial.confirming else ""
+    kind = "confirming run" if trial.confirming else "trial"
     why = f": {trial.reasons[0]}" if trial.reasons else ""
-    note(f"{name}: {kind}{load} {word}{why}")
+    note(f"{name}: {kind} at {load} {word}{why}")
 
 
 def _print(plan: Plan, found: list[tuple[Drive, Found]], page: Path | None, *, as_json: bool) -> None:

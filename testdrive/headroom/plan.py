@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from testdrive.errors import UsageError
+from testdrive.qos.plan import PREPARING_SEED
 from testdrive.qos.rules import parse_rules
 
 MILLISECOND_NS = 1_000_000
@@ -36,6 +37,8 @@ def derive(values: Mapping[str, Any]) -> dict[str, Any]:
     settled_ns = from_ns + values["settle"]
     return {
         "settles": "yes" if values["settle"] else "no",
+        # A recording of a load that testdrive made itself may be of random numbers from the same seed.
+        "preparing-seed": values["seed"] + PREPARING_SEED,
         "settle-to": settled_ns if to_ns is None else min(settled_ns, to_ns),
     }
 

@@ -13,8 +13,11 @@ SECOND_NS = 1_000_000_000
 #: Outstanding I/Os beyond which further ones wait, and are late; fewer where their buffers would not fit.
 IN_FLIGHT_MAX = 4_096
 BUFFERS_MAX_BYTES = 1 << 30
-#: What keeps the settling's random numbers apart from those of the load that is judged.
+#: What keeps the settling's random numbers apart from those of the load that is judged, and the preparation's
+#: from both: a load in the order in which the drive was written would find its data evenly spread, and its
+#: writes would free whole blocks.
 _SETTLING_SEED = 1_000_003
+PREPARING_SEED = 2_000_003
 _READ, _WRITE = "read", "write"
 #: The mean of a Poisson count that is hardly ever 0.
 NEVER_EMPTY_MEAN = 15
@@ -46,6 +49,7 @@ def derive(values: Mapping[str, Any]) -> dict[str, Any]:
         "opcodes": judged_opcodes(values),
         "settles": "yes" if values["settle"] else "no",
         "settling-seed": values["seed"] + _SETTLING_SEED,
+        "preparing-seed": values["seed"] + PREPARING_SEED,
         "in-flight": max(1, min(IN_FLIGHT_MAX, BUFFERS_MAX_BYTES // values["block"])),
     }
 

@@ -114,9 +114,11 @@ class RateDrive(Drive):
         values = self.bound().values
         failing = failing_trial(found)
         parts = [f"intervals of {values['interval'] / SECOND_NS:,g} s; {trials_of(found)}"]
-        if failing is not None and is_of_host(failing):
+        if found.value is not None and failing is not None and is_of_host(failing):
             parts.insert(0, f"at {self.shown(failing.value)} this host was the limit, not the drive")
-        if found.value is None:
+        if found.value is None and failing is not None and is_of_host(failing):
+            said = f"nothing is known of it; even {self.shown(failing.value)} are too much for this host"
+        elif found.value is None:
             said = self._none_holds(min(trial.value for trial in found.history))
         else:
             said = f"{self.shown(found.value)} hold {values['rules']}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 from typing import Any
 
@@ -141,6 +142,9 @@ def test_a_load_that_was_not_delivered_cannot_pass_and_who_held_it_back_is_said(
         idle = judge(recording)
     assert (idle.verdict, idle.limited_by) == ("fail", "host")
     assert "this host held it back" in idle.reasons[0]
+    manifest.write_text(re.sub('"no_completion": 0', '"no_completion": 5', manifest.read_text()))
+    with Recording.open(real) as recording:
+        assert judge(recording).limited_by == "drive", "what was never answered was outstanding"
     # Half a per mille may be missing.
     assert judged(tmp_path / "c.rec", [FAST] * 2, accounting={"arrivals_not_issued": 1}).verdict == "pass"
 

@@ -54,6 +54,8 @@ def test_a_rate_that_the_host_limits_is_called_so() -> None:
     assert a_drive().facts(found)["host_limited"]
     told = a_drive().told(found)
     assert "20,000 IOPS do not; at 20,000 IOPS this host was the limit, not the drive" in told
+    lost = a_drive().told(Found(None, [late], "bisection"))
+    assert lost.startswith("nothing is known of it; even 20,000 IOPS are too much for this host; intervals")
     slow = Trial(20_000.0, False, reasons=["x"], figures={"limited_by": "drive"})
     found = Found(10_000.0, [Trial(10_000.0, True), slow], "bisection")
     assert "host" not in a_drive().told(found)

@@ -13,7 +13,7 @@ from support import run_testdrive
 
 from testdrive.act.verdict import LIMITS
 from testdrive.methods.act_rating import _share_axis
-from testdrive.plans import load
+from testdrive.plans import bind, load
 from testdrive.recording import Recording
 from testdrive.running import Result, RunOptions, Target
 from testdrive.search.bisection import Found, Trial
@@ -57,8 +57,12 @@ def test_drives_of_different_classes_are_rated_in_their_order(tmp_path: Path) ->
 def test_no_rating_is_a_verdict_of_fail(tmp_path: Path) -> None:
     fault = f"fault_read_error_rate=0.01&fault_read_error_length_bytes={1 << 28}"
     drive = f"sim:sata?capacity=256MiB&{fault}"
-    status, content, _ = search(
+    status, content, told = search(
         tmp_path / "out", "--drive", drive, "--set", "from=2", "--on-error", "continue"
+    )
+    assert "trial at 2x fails: " in told
+    assert (
+        "the plan's short form: it shows that the plan works here, and says nothing about the drive" in told
     )
     result = content["results"][0]
     assert (status, result["rating"]) == (1, None)
@@ -179,6 +183,18 @@ def test_no_real_drive_sees_a_sequence_twice_and_no_confirming_run_repeats_a_tri
     assert found == seeds
     # A load that only reads leaves nothing to settle.
     assert settled == ([10] if kind is RatingDrive else [])
+
+
+@pytest.mark.parametrize("plan", ["qos", "headroom"])
+def test_a_load_has_no_random_numbers_of_the_preparation(plan: str) -> None:
+    given = {"rules": "p99<1ms", "prepare": "full"} | ({"recording": "a.rec"} if plan == "headroom" else {})
+    for seed in (1, 2):
+        phases = bind(load(plan), given | {"seed": str(seed)}).phases
+        seeds = [phase.seed for phase in phases if getattr(phase, "seed", None) is not None]
+        # A recorded workload may have been made with any small seed.
+        assert len(set(seeds)) == len(seeds)
+        (preparing,) = (phase.seed for phase in phases if phase.name == "random-writes")
+        assert preparing == 2_000_003 + seed
 
 
 @pytest.mark.slow
