@@ -13,7 +13,8 @@ from testdrive.qos.verdict import LOAD_PHASE, broken_intervals
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect
 from testdrive.search.early import Watch, equal
-from testdrive.search.trials import Drive, confirming_length, failing_trial, is_of_host, lengths, trials_of
+from testdrive.search.results import failing_trial, is_of_host, trials_of
+from testdrive.search.trials import Drive, confirming_length, lengths
 
 #: Where a search begins without a word from the user.
 START_IOPS = 10_000.0

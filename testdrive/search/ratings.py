@@ -11,7 +11,8 @@ from testdrive.plans import BoundPlan
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect, step_down
 from testdrive.search.early import Watch, equal
-from testdrive.search.trials import Drive, confirming_length, failing_trial, is_of_host, lengths, trials_of
+from testdrive.search.results import failing_trial, is_of_host, trials_of
+from testdrive.search.trials import Drive, confirming_length, lengths
 
 #: Where a search begins without a word from the user.
 START = {"bisection": 32, "step-down": 150}

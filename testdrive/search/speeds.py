@@ -19,7 +19,8 @@ from testdrive.report import units
 from testdrive.running import Result
 from testdrive.search.bisection import Found, Scale, Trial, bisect
 from testdrive.search.early import MARGIN_NS, Watch
-from testdrive.search.trials import Drive, failing_trial, is_of_host, trials_of
+from testdrive.search.results import failing_trial, is_of_host, trials_of
+from testdrive.search.trials import Drive
 
 #: The speed at which a search begins: as recorded.
 START = 1.0

@@ -7,7 +7,6 @@ through the trials one after the other, as it would with act_storage.
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from testdrive.running import Result, RunOptions, Show, Target, run_one
 from testdrive.search.bisection import Found, Scale, Trial
 from testdrive.search.early import EndedEarly, Watch, watched
 from testdrive.search.history import remove_history, write_history
+from testdrive.search.results import is_of_host, trials_of
 
 #: Told of each trial once it is over: the drive's name, the load as people write it, and what it came to.
 Tell = Callable[[str, str, Trial], None]
@@ -291,40 +291,6 @@ class Drive(ABC):
         recording = found.deciding.recording
         assert recording is not None, "trials on drives are recorded"
         return self.folder / recording
-
-
-def failing_above(found: Found) -> float | None:
-    """The lowest load that failed above the result; None where none did, or nothing was found.
-
-    Of a search that was stopped, the lowest that failed at all.
-    """
-    if found.value is None and found.unfinished is None:
-        return None
-    result = found.value or 0.0
-    above = min(
-        (trial.value for trial in found.history if not trial.passes and trial.value > result),
-        default=math.inf,
-    )
-    return None if math.isinf(above) else above
-
-
-def trials_of(found: Found) -> str:
-    """How many trials a search took."""
-    return "1 trial" if len(found.history) == 1 else f"{len(found.history)} trials"
-
-
-def failing_trial(found: Found) -> Trial | None:
-    """The trial of the lowest load that failed above the result, or of the lowest of all without one."""
-    failed = [trial for trial in found.history if not trial.passes]
-    if found.value is not None:
-        above = failing_above(found)
-        failed = [trial for trial in failed if trial.value == above]
-    return min(failed, key=lambda trial: trial.value, default=None)
-
-
-def is_of_host(trial: Trial | None) -> bool:
-    """Whether a trial failed because this host could not send its load in time."""
-    return trial is not None and trial.figures.get("limited_by") == "host"
 
 
 def confirming_length(values: Mapping[str, Any], confirming: bool) -> dict[str, Any]:

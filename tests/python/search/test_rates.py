@@ -16,7 +16,7 @@ from testdrive.running import RunOptions, Target
 from testdrive.search.bisection import Found, Trial, bisect
 from testdrive.search.history import read_history
 from testdrive.search.rates import RateDrive
-from testdrive.search.trials import failing_above
+from testdrive.search.results import failing_above
 
 DRIVE = "sim:sata?capacity=2GiB"
 QUICK = ("interval=1s", "for=2s", "settle=1s", "resolution=0.1", "span=0.25")
