@@ -1,4 +1,4 @@
-"""What the trials of a search come to: how many they are, which failed above the result, and by whose fault."""
+"""What the trials of a search come to: how many they are, which failed above the result; whose fault."""
 
 from __future__ import annotations
 
