@@ -9,6 +9,7 @@ mod drive_paths;
 pub mod guard;
 mod identity;
 mod ioctl;
+mod lane;
 mod listing;
 mod made_file;
 mod null;

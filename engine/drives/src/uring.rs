@@ -7,9 +7,10 @@ use crate::buffers::Buffers;
 use crate::clock::Clock;
 use crate::device::{Device, DeviceKind};
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
-use crate::ring::{self, build_ring, kernel_discards_asynchronously};
+use crate::lane::Lane;
+use crate::ring::kernel_discards_asynchronously;
 use crate::sync::Pool;
-use io_uring::IoUring;
+use io_uring::{cqueue, IoUring};
 use serde_json::Value;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -21,9 +22,9 @@ const TRIM_THREADS: usize = 16;
 
 /// A drive behind io_uring.
 pub struct UringDrive {
-    ring: ManuallyDrop<IoUring>,
-    /// A second ring for reads and writes that the kernel polls for: such a ring cannot flush or trim.
-    polled: Option<ManuallyDrop<IoUring>>,
+    plain: Lane,
+    /// Reads and writes that the kernel polls for: such a ring cannot flush or trim.
+    polled: Option<Lane>,
     device: Device,
     clock: Clock,
     buffers: ManuallyDrop<Buffers>,
@@ -32,10 +33,6 @@ pub struct UringDrive {
     trim_pool: Option<Pool>,
     /// What a linked flush answered, until its write completes.
     preflush_status: Vec<i32>,
-    queued: usize,
-    queued_polled: usize,
-    in_flight: usize,
-    in_flight_polled: usize,
     depth: usize,
 }
 
@@ -55,16 +52,11 @@ impl UringDrive {
     pub fn new(mut device: Device, options: &QueueOptions) -> io::Result<UringDrive> {
         let QueueOptions { clock, depth, .. } = *options;
         // A write with a preflush takes two entries.
-        let completions = u32::try_from(depth * 2).map_err(io::Error::other)?.next_power_of_two();
-        let entries = completions.min(1024);
-        let (ring, flags) = build_ring(entries, completions, false)?;
-        let polled = if device.polled {
-            build_ring(entries, completions, true).ok().map(|(ring, _)| ring)
-        } else {
-            None
-        };
+        let entries = depth * 2;
+        let (plain, flags) = Lane::new(entries, false)?;
+        let polled = if device.polled { Lane::new(entries, true).ok().map(|(lane, _)| lane) } else { None };
         let buffers = Buffers::new(options)?;
-        let rings = || std::iter::once(&ring).chain(&polled);
+        let rings = || std::iter::once(&plain).chain(&polled).map(|lane| &*lane.ring);
         let registered_file = rings().all(|ring| ring.submitter().register_files(&[device.fd()]).is_ok());
         // SAFETY: the regions stay mapped until the rings are gone: `drop` unmaps them last, or never.
         let fixed_buffers =
@@ -86,52 +78,32 @@ impl UringDrive {
         );
         let file = if registered_file { FileHandle::Registered } else { FileHandle::Plain(device.fd()) };
         Ok(UringDrive {
-            ring: ManuallyDrop::new(ring),
-            polled: polled.map(ManuallyDrop::new),
+            plain,
+            polled,
             entries: Entries { file, fixed_buffers },
             device,
             clock,
             buffers: ManuallyDrop::new(buffers),
             trim_pool,
             preflush_status: vec![0; depth],
-            queued: 0,
-            queued_polled: 0,
-            in_flight: 0,
-            in_flight_polled: 0,
             depth,
         })
     }
 
     fn outstanding(&self) -> usize {
-        self.in_flight + self.in_flight_polled + self.trim_pool.as_ref().map_or(0, Pool::in_flight)
-    }
-
-    /// Reaps one ring's completions.
-    fn reap(
-        ring: &mut IoUring,
-        clock: &Clock,
-        preflush_status: &mut [i32],
-        in_flight: &mut usize,
-        completions: &mut Vec<Completion>,
-    ) {
-        let mut queue = ring.completion();
-        if queue.is_empty() {
-            return;
-        }
-        let complete_ns = clock.now_ns();
-        for entry in &mut queue {
-            if let Some((slot, status)) = outcome_of(&entry, preflush_status) {
-                *in_flight -= 1;
-                completions.push(Completion { slot, complete_ns, status });
-            }
-        }
+        let polled = self.polled.as_ref().map_or(0, Lane::in_flight);
+        self.plain.in_flight() + polled + self.trim_pool.as_ref().map_or(0, Pool::in_flight)
     }
 
     fn reap_all(&mut self, completions: &mut Vec<Completion>) {
-        let status = &mut self.preflush_status;
-        Self::reap(&mut self.ring, &self.clock, status, &mut self.in_flight, completions);
-        if let Some(ring) = &mut self.polled {
-            Self::reap(ring, &self.clock, status, &mut self.in_flight_polled, completions);
+        let UringDrive { plain, polled, clock, preflush_status, .. } = self;
+        for lane in std::iter::once(plain).chain(polled) {
+            let take = |entry: &cqueue::Entry, complete_ns| {
+                let outcome = outcome_of(entry, preflush_status);
+                completions.extend(outcome.map(|(slot, status)| Completion { slot, complete_ns, status }));
+                outcome.is_some()
+            };
+            lane.reap(|| clock.now_ns(), take);
         }
         if let Some(pool) = &mut self.trim_pool {
             pool.reap(completions);
@@ -140,32 +112,29 @@ impl UringDrive {
 
     /// Whether everything in flight wakes a sleeper: what helper threads do, or what the kernel polls for, does not.
     fn may_sleep(&self) -> bool {
-        self.in_flight > 0
-            && self.in_flight_polled == 0
-            && self.queued_polled == 0
+        self.plain.in_flight() > 0
+            && self.polled.as_ref().is_none_or(|lane| lane.in_flight() == 0)
             && self.trim_pool.as_ref().is_none_or(|pool| pool.in_flight() == 0)
     }
 
     /// Submits what is queued and sleeps until something completes, or the deadline.
     fn sleep(&mut self, deadline_ns: i64) -> io::Result<()> {
         let left_ns = (deadline_ns - self.clock.now_ns()).max(0) as u64;
-        match ring::sleep(&self.ring, left_ns)? {
-            Some(submitted) => self.queued -= submitted.min(self.queued),
+        match self.plain.sleep(left_ns)? {
+            true => Ok(()),
             // Such kernels are waited for awake.
-            None => self.collect_all()?,
+            false => self.collect_all(),
         }
-        Ok(())
     }
 
     /// Lets the kernel bring completions in, and hands it what it would not take before.
     fn collect_all(&mut self) -> io::Result<()> {
-        if self.in_flight > 0 {
-            self.queued -= ring::collect(&self.ring, self.queued)?;
-        }
-        if let Some(ring) = self.polled.as_ref().filter(|_| self.in_flight_polled > 0) {
-            self.queued_polled -= ring::collect(ring, self.queued_polled)?;
-        }
-        Ok(())
+        self.plain.collect()?;
+        self.polled.as_mut().map_or(Ok(()), Lane::collect)
+    }
+
+    fn has_queued(&self) -> bool {
+        self.plain.has_queued() || self.polled.as_ref().is_some_and(Lane::has_queued)
     }
 }
 
@@ -197,30 +166,18 @@ impl Drive for UringDrive {
             return Ok(());
         }
         let preflush = command.opcode == Opcode::Write && command.flags.contains(Flags::PREFLUSH);
-        let polled = self.polled.is_some() && command.opcode.transfers() && !preflush;
+        let polls = command.opcode.transfers() && !preflush;
         let entry = self.entries.of(slot, command, &self.device, &mut self.buffers);
         let flush = preflush.then(|| self.entries.preflush(slot));
-        let ring = match &mut self.polled {
-            Some(ring) if polled => ring,
-            _ => &mut self.ring,
+        let lane = match &mut self.polled {
+            Some(lane) if polls => lane,
+            _ => &mut self.plain,
         };
-        let mut queue = ring.submission();
-        if queue.capacity() - queue.len() < 2 {
+        if !lane.has_room_for(2) {
             return Err(SubmitError::Full);
         }
-        let entries = usize::from(preflush) + 1;
-        for entry in flush.iter().chain(Some(&entry)) {
-            // SAFETY: what the entry points to are the buffers, mapped until the ring is gone, and the registered file.
-            unsafe { queue.push(entry) }.expect("the queue has room for two, by the check above");
-        }
-        drop(queue);
-        if polled {
-            self.queued_polled += 1;
-            self.in_flight_polled += 1;
-        } else {
-            self.queued += entries;
-            self.in_flight += 1;
-        }
+        // SAFETY: what the entries point to are the buffers, mapped until the ring is gone, and the registered file.
+        unsafe { lane.push(flush.iter().chain(Some(&entry))) };
         Ok(())
     }
 
@@ -234,7 +191,7 @@ impl Drive for UringDrive {
 
     fn poll(&mut self, wait: Wait, completions: &mut Vec<Completion>) -> io::Result<()> {
         let before = completions.len();
-        if self.queued + self.queued_polled > 0 {
+        if self.has_queued() {
             // One system call submits, and waits if it may.
             match wait {
                 Wait::Asleep(deadline_ns) if self.may_sleep() => self.sleep(deadline_ns)?,
@@ -271,10 +228,8 @@ impl Drop for UringDrive {
         }
         // SAFETY: each is dropped once, here; nothing is in flight, and the rings go before the buffers that they have registered.
         unsafe {
-            ManuallyDrop::drop(&mut self.ring);
-            if let Some(ring) = &mut self.polled {
-                ManuallyDrop::drop(ring);
-            }
+            self.plain.close();
+            self.polled.as_mut().into_iter().for_each(|lane| lane.close());
             ManuallyDrop::drop(&mut self.buffers);
         }
     }

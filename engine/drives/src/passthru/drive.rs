@@ -3,14 +3,15 @@
 mod send;
 
 use super::device::PassthruDevice;
-use super::lane::Lane;
 use super::parts::{Follows, Parts};
 use super::registered::{reads, takes_parts, Registered};
+use super::WideLane;
 use crate::buffers::{Buffers, Region};
 use crate::clock::Clock;
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
 use crate::ring;
 use crate::trims::Trims;
+use io_uring::cqueue;
 use std::collections::VecDeque;
 use std::io;
 use std::mem::ManuallyDrop;
@@ -27,9 +28,9 @@ pub struct PassthruDrive {
     device: PassthruDevice,
     clock: Clock,
     /// For what the kernel cannot poll for: commands without data.
-    plain: Lane,
+    plain: WideLane,
     /// Reads and writes that the kernel polls for, where the controller has queues for that.
-    polled: Option<Lane>,
+    polled: Option<WideLane>,
     buffers: ManuallyDrop<Buffers>,
     trims: ManuallyDrop<Trims>,
     registered: Registered,
@@ -49,9 +50,11 @@ impl PassthruDrive {
     /// When io_uring is forbidden here or has no passthrough (before Linux 5.19), or memory cannot be had.
     pub fn new(mut device: PassthruDevice, options: &QueueOptions) -> io::Result<PassthruDrive> {
         let QueueOptions { clock, depth, .. } = *options;
-        let (mut plain, flags) = Lane::new(depth, false)?;
+        // A long I/O is several commands.
+        let commands = depth * 4;
+        let (mut plain, flags) = WideLane::new(commands, false)?;
         let polls = device.options.polls(device.block.polled, ring::kernel_polls_passthrough_soundly());
-        let mut polled = if polls { Lane::new(depth, true).ok().map(|(lane, _)| lane) } else { None };
+        let mut polled = if polls { WideLane::new(commands, true).ok().map(|(lane, _)| lane) } else { None };
         let mut buffers = Buffers::new(options)?;
         let mut trim_limits = device.limits.trim;
         trim_limits.ranges = trim_limits.ranges.min(device.options.trim_ranges as usize);
@@ -76,7 +79,7 @@ impl PassthruDrive {
             match unsafe { reads(&mut lane.ring, device.fd(), device.nsid, block_bytes, place) } {
                 Ok(true) => polled = Some(lane),
                 // SAFETY: it is dropped once, here, and nothing is in flight on it.
-                Ok(false) => unsafe { ManuallyDrop::drop(&mut lane.ring) },
+                Ok(false) => unsafe { lane.close() },
                 // Something may be in flight, and kernels are known that do not survive that such a ring is closed.
                 Err(_) => {}
             }
@@ -122,13 +125,7 @@ impl PassthruDrive {
         }
         let PassthruDrive { plain, polled, trims, ios, backlog, clock, .. } = self;
         for lane in std::iter::once(plain).chain(polled) {
-            let mut queue = lane.ring.completion();
-            if queue.is_empty() {
-                continue;
-            }
-            let complete_ns = clock.now_ns();
-            for entry in &mut queue {
-                lane.in_flight -= 1;
+            let take = |entry: &cqueue::Entry32, complete_ns| {
                 let status = Self::status_of(entry.result());
                 let mut part_is_done = |slot: u32| match ios[slot as usize].done(status) {
                     Follows::Nothing => {}
@@ -140,7 +137,9 @@ impl PassthruDrive {
                     0 => part_is_done(number),
                     _ => trims.done(number, part_is_done),
                 }
-            }
+                true
+            };
+            lane.reap(|| clock.now_ns(), take);
         }
         self.outstanding -= completions.len() - before;
         // What completed made room.
@@ -152,24 +151,22 @@ impl PassthruDrive {
     /// Submits what is queued, and brings completions in without waiting.
     fn collect_all(&mut self) -> io::Result<()> {
         self.plain.collect()?;
-        self.polled.as_mut().map_or(Ok(()), Lane::collect)
+        self.polled.as_mut().map_or(Ok(()), WideLane::collect)
     }
 
     /// Whether everything in flight wakes a sleeper: what the kernel polls for does not.
     fn may_sleep(&self) -> bool {
         self.ready.is_empty()
-            && self.plain.in_flight > 0
-            && self.polled.as_ref().is_none_or(|lane| lane.in_flight == 0)
+            && self.plain.in_flight() > 0
+            && self.polled.as_ref().is_none_or(|lane| lane.in_flight() == 0)
     }
 
     fn sleep(&mut self, deadline_ns: i64) -> io::Result<()> {
         let left_ns = (deadline_ns - self.clock.now_ns()).max(0) as u64;
-        match ring::sleep(&self.plain.ring, left_ns)? {
-            Some(submitted) => {
-                self.plain.queued -= submitted.min(self.plain.queued);
-                Ok(())
-            }
-            None => self.collect_all(),
+        match self.plain.sleep(left_ns)? {
+            true => Ok(()),
+            // Such kernels are waited for awake.
+            false => self.collect_all(),
         }
     }
 
@@ -181,7 +178,7 @@ impl PassthruDrive {
     }
 
     fn has_queued(&self) -> bool {
-        self.plain.queued > 0 || self.polled.as_ref().is_some_and(|lane| lane.queued > 0)
+        self.plain.has_queued() || self.polled.as_ref().is_some_and(WideLane::has_queued)
     }
 }
 
@@ -283,10 +280,8 @@ impl Drop for PassthruDrive {
         }
         // SAFETY: each is dropped once, here; nothing is in flight, and the rings go before the buffers that they have registered.
         unsafe {
-            ManuallyDrop::drop(&mut self.plain.ring);
-            if let Some(lane) = &mut self.polled {
-                ManuallyDrop::drop(&mut lane.ring);
-            }
+            self.plain.close();
+            self.polled.as_mut().into_iter().for_each(|lane| lane.close());
             ManuallyDrop::drop(&mut self.trims);
             ManuallyDrop::drop(&mut self.buffers);
         }

@@ -6,7 +6,6 @@
 mod device;
 mod drive;
 mod ioctl;
-mod lane;
 mod limits;
 mod open;
 mod parts;
@@ -14,6 +13,8 @@ mod registered;
 
 /// A ring whose entries carry NVMe commands, and whose completions have room for their answers.
 type WideRing = io_uring::IoUring<io_uring::squeue::Entry128, io_uring::cqueue::Entry32>;
+/// The same, and what is on it.
+type WideLane = crate::lane::Lane<io_uring::squeue::Entry128, io_uring::cqueue::Entry32>;
 
 pub use device::{PassthruDevice, PassthruOptions};
 pub use drive::PassthruDrive;

@@ -38,12 +38,12 @@ impl PassthruDrive {
         loop {
             let io = self.ios[slot as usize];
             if io.flushes_next() {
-                if !self.plain.has_room() {
+                if !self.plain.has_room_for(1) {
                     return false;
                 }
                 let entry = self.entry(&flush(maker.nsid), 0, slot.into());
                 // SAFETY: a flush points to nothing.
-                unsafe { self.plain.push(&entry) };
+                unsafe { self.plain.push([&entry]) };
                 self.ios[slot as usize].take_flush();
                 // A write goes on when its flush is done.
                 return true;
@@ -63,22 +63,22 @@ impl PassthruDrive {
                 Some(lane) if command.data_bytes > 0 => lane,
                 _ => &mut self.plain,
             };
-            if !lane.has_room() {
+            if !lane.has_room_for(1) {
                 return false;
             }
             // SAFETY: the command points into the buffers, mapped until the ring is gone.
-            unsafe { lane.push(&entry) };
+            unsafe { lane.push([&entry]) };
             self.ios[slot as usize].took(part, maker.block);
         }
     }
 
     /// Sends the trims whose burst is over.
     fn send_trims(&mut self) {
-        while self.trims.has_ready() && self.plain.has_room() {
+        while self.trims.has_ready() && self.plain.has_room_for(1) {
             let Some((index, command, address)) = self.trims.take(self.device.nsid) else { return };
             let entry = self.entry(&command, address, u64::from(index) | TRIM_TAG);
             // SAFETY: the command points into the trims' memory, mapped until the ring is gone, and its place is not free until then.
-            unsafe { self.plain.push(&entry) };
+            unsafe { self.plain.push([&entry]) };
         }
     }
 }
