@@ -78,10 +78,10 @@ pub(crate) fn kernel_discards_asynchronously() -> bool {
 ///
 /// Until then a command could be completed by a thread that polls for another ring's commands on the same queue. The change that mended
 /// it (`nvme: always punt polled uring_cmd end_io work to task_work`) went back to 6.1.y and 6.6.y as well, where the place that it
-/// writes the address of a function to is the one that polling takes the request's address from (`cookie` and `task_work_cb` of
-/// `struct io_uring_cmd`): there a command that ended and was not collected yet is followed as if that function were a bio or a
-/// request. Two failed reads in flight on one ring are enough, or a ring that is closed with one in flight. Releases as distributions
-/// name them do not tell whether a kernel has the change: 6.1.0-56 is 6.1.192.
+/// writes the address of a function to is the one that polling takes the request's address from (`cookie` and `task_work_cb` of `struct
+/// io_uring_cmd`): there a command that ended and was not collected yet is followed as if that function were a bio or a request. Two
+/// failed reads in flight on one ring are enough (6.1.192), or a ring that is closed with one in flight. Releases as distributions name
+/// them do not tell whether a kernel has the change: 6.1.0-56 is 6.1.192.
 pub(crate) fn kernel_polls_passthrough_soundly() -> bool {
     kernel_is((6, 16))
 }
