@@ -16,7 +16,9 @@ from testdrive.report import palette
 _MS = 1e6
 #: A load, what a trial came to there, and whether it is a confirming run.
 Point = tuple[float, float, bool]
-CONFIRMING_CAPTION = "Single points are confirming runs, which begin in a state of their own."
+CONFIRMING_CAPTION = (
+    "Single points are confirming runs: they have other random numbers, or a drive that was settled again."
+)
 #: Past so many times the limit an axis is logarithmic: linear, what matters would lie on it.
 WIDE = 20
 
@@ -88,7 +90,7 @@ def trials_and_confirming(
 ) -> list[Series]:
     """A drive's trials as a line, and its confirming runs as points beside it.
 
-    They begin in another state, so that a line through both would tell of a drive that there is not.
+    They differ in more than the load, so that a line through both would be of no drive in one state.
     """
     made = []
     for confirming in (False, True):
