@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from testdrive.errors import RecordingError
 from testdrive.recording import Recording, Span
+from testdrive.regular_files import open_text
 
 EVENTS_NAME = "drive_events.jsonl"
 
@@ -59,7 +60,7 @@ def drive_events(recording: Recording) -> list[DriveEvent]:
 
 def _lines(path: Path) -> Iterator[DriveEvent]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with open_text(path) as file:
             for number, line in enumerate(file, start=1):
                 try:
                     yield DriveEvent.model_validate_json(line)

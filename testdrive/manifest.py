@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from testdrive.durable_json import write_json
 from testdrive.errors import RecordingError
+from testdrive.regular_files import read_text
 
 FORMAT = "testdrive-recording"
 VERSION = 1
@@ -258,7 +259,7 @@ def read_manifest(directory: Path) -> Manifest:
     """
     path = directory / MANIFEST_NAME
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
     except FileNotFoundError:
         raise RecordingError(
             path, "is missing, so this is not a recording; give the directory that holds manifest.json"
@@ -268,10 +269,12 @@ def read_manifest(directory: Path) -> Manifest:
             path, f"is not text ({error}); restore it from a copy, the I/Os cannot be read without it"
         ) from error
     except OSError as error:
-        raise RecordingError(path, f"cannot be read: {error.strerror}; check its permissions") from error
+        raise RecordingError(
+            path, f"cannot be read: {error.strerror}; check what it is and its permissions"
+        ) from error
     try:
         content = json.loads(text)
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordingError(path, f"is not JSON ({error}); restore it from a copy") from error
     return _checked(path, content)
 

@@ -27,12 +27,24 @@ import duckdb
 import ibis
 from numpy.typing import NDArray
 
+from testdrive.completeness import check_completeness
 from testdrive.errors import RecordingError, UsageError
 from testdrive.manifest import Manifest, Warning_, read_manifest
 from testdrive.power.files import read_warnings
 from testdrive.power.recorded import Metered, read_meters
 from testdrive.recovery import has_crashed, keep_whole_segments, recover
-from testdrive.segments import COLUMNS, FOLDERS, Segment, checked_segments, first_line, means_damage
+from testdrive.segments import (
+    A_PAGE,
+    COLUMNS,
+    FOLDERS,
+    SERVICE,
+    Segment,
+    check_pages,
+    checked_segments,
+    first_line,
+    means_damage,
+    remedy,
+)
 from testdrive.telemetry import Series, read_telemetry
 
 __all__ = ["COLUMNS", "Arrays", "Recording", "Segment", "Span"]
@@ -106,7 +118,7 @@ class Recording:
         ------
         RecordingError
             Not a directory, no manifest, a manifest that is not JSON or not a recording's, a greater version,
-            a segment that is not Parquet or has another schema.
+            a segment that is not Parquet, has another schema, or is missing.
         """
         directory = Path(path)
         if not directory.exists():
@@ -129,6 +141,7 @@ class Recording:
                     recording.kept_segments[folder] = checked_segments(directory, recording.connect(), folder)
             if crashed:
                 recover(recording)
+            check_completeness(directory, manifest, recording._held_ios())
             # The engine, which writes the manifest, knows nothing of meters: theirs stand beside it.
             manifest.warnings += [Warning_(**each) for each in read_warnings(directory)]
         except BaseException:
@@ -206,6 +219,7 @@ class Recording:
             columns = FOLDERS[folder]
             name = "rows" if folder == "ios" else f"{folder}_rows"
             if segments:
+                check_pages(segments, backend)
                 paths = [str(segment.path) for segment in segments]
                 self._tables[folder] = backend.read_parquet(paths, table_name=name).select(*columns)
             else:
@@ -294,6 +308,7 @@ class Recording:
 
     def iter_segments(self) -> Iterator[tuple[Segment, Any]]:
         """Each closed segment with an Ibis table over its rows alone, in order."""
+        check_pages(self.segments, self.connect())
         for segment in self.segments:
             yield segment, self.connect().read_parquet(str(segment.path))
 
@@ -303,10 +318,31 @@ class Recording:
         except duckdb.Error as error:
             if not means_damage(error):
                 raise
-            raise RecordingError(
-                self.path,
-                f"a segment is damaged: {first_line(error)}; restore it from a copy or remove that segment",
-            ) from error
+            raise self._damage(error) from error
+
+    def _damage(self, error: duckdb.Error) -> RecordingError:
+        """Which segment an error of the query engine is about: the first that cannot be read by itself."""
+        found = first_line(error)
+        everything = "SELECT {} FROM read_parquet(?)"
+        for folder, columns in FOLDERS.items():
+            of_all = everything.format(", ".join(f"bit_xor({column})" for column in columns))
+            for segment in self.segments if folder == "ios" else self.kept_segments.get(folder, []):
+                try:
+                    self.connect().raw_sql(of_all, parameters=[str(segment.path)]).fetchall()
+                except duckdb.Error as own:
+                    return RecordingError(
+                        segment.path, f"is damaged: {A_PAGE} ({first_line(own)}); {remedy(segment.path)}"
+                    )
+        return RecordingError(self.path, f"a segment is damaged: {found}; restore the recording from a copy")
+
+    def _held_ios(self) -> int:
+        """I/Os that the closed segments hold, in whichever form."""
+        if self.manifest.kept is None:
+            return sum(segment.rows for segment in self.segments)
+        entries = self.intervals()
+        entries = entries.filter(entries.quantity == SERVICE)
+        total = self.execute(entries.aggregate(ios=entries["count"].sum().fill_null(0)))
+        return int(total["ios"][0])
 
 
 def _fetch(backend: Any, expression: Any) -> Arrays:

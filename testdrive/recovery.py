@@ -69,6 +69,9 @@ def recover(recording: Recording) -> None:
     for phase in manifest.phases:
         if phase.end_ns is None or phase.end_ns < phase.start_ns:
             phase.end_ns = max(end_ns, phase.start_ns)
+    # Until a phase ends its end is its start: the last one was cut off by the crash.
+    for phase in manifest.phases[-1:]:
+        phase.end_ns = max(phase.end_ns or 0, end_ns)
     recording.recovered = True
     with contextlib.suppress(OSError):
         for leftover in (*open_segments(recording.path), *(recording.path / name for name in _LEFTOVERS)):

@@ -10,6 +10,7 @@ from typing import Any
 import duckdb
 
 from testdrive.errors import RecordingError
+from testdrive.segment_files import has_whole_chunks, what_is_wrong
 
 #: The columns of a segment and their types, in order. Every one is required.
 COLUMNS: dict[str, str] = {
@@ -45,6 +46,10 @@ FOLDERS: dict[str, dict[str, str]] = {"ios": COLUMNS, "slowest": COLUMNS, "inter
 _PARQUET_TYPES = {"int64": "INT64", "int32": "INT32"}
 
 
+#: What is said of a page whose checksum or header is wrong.
+A_PAGE = "a page of it is not as it was written"
+
+
 @dataclass(frozen=True)
 class Segment:
     """A closed segment: one Parquet file and its number of rows, as its footer says."""
@@ -76,6 +81,9 @@ def checked_segments(directory: Path, backend: Any, folder: str = "ios") -> list
 
 def checked_rows(path: Path, backend: Any) -> int:
     """The number of rows of a file that is a whole segment; raises as :func:`checked_segments` does."""
+    problem = what_is_wrong(path)
+    if problem:
+        raise RecordingError(path, f"{problem}; {remedy(path)}")
     try:
         schema = backend.raw_sql(
             "SELECT name, type, repetition_type FROM parquet_schema(?) WHERE type IS NOT NULL",
@@ -87,14 +95,32 @@ def checked_rows(path: Path, backend: Any) -> int:
     except duckdb.Error as error:
         raise RecordingError(
             path,
-            f"is not a whole Parquet file ({first_line(error)}); restore it from a copy, or move it away",
+            f"is damaged: it is not a whole Parquet file ({first_line(error)}); {remedy(path)}",
         ) from error
     problem = _schema_problem(schema, FOLDERS.get(path.parent.name, COLUMNS))
     if problem:
         raise RecordingError(
-            path, f"is not a segment of a recording: {problem}; it is foreign or damaged, move it away"
+            path, f"is not a segment of a recording: {problem}; it is foreign or damaged, {remedy(path)}"
         )
     return int(rows[0])
+
+
+def check_pages(segments: Iterable[Segment], backend: Any) -> None:
+    """Refuse segments whose pages do not hold what their footers say, before rows are read of them.
+
+    Raises
+    ------
+    RecordingError
+        A page's header is damaged.
+    """
+    question = (
+        "SELECT coalesce(dictionary_page_offset, data_page_offset), total_compressed_size, num_values"
+        " FROM parquet_metadata(?)"
+    )
+    for segment in segments:
+        chunks = backend.raw_sql(question, parameters=[str(segment.path)]).fetchall()
+        if not has_whole_chunks(segment.path, chunks):
+            raise RecordingError(segment.path, f"is damaged: {A_PAGE}; {remedy(segment.path)}")
 
 
 def _schema_problem(schema: Iterable[tuple[str, str, str]], columns: dict[str, str]) -> str | None:
@@ -110,6 +136,11 @@ def _schema_problem(schema: Iterable[tuple[str, str, str]], columns: dict[str, s
     return f"column {extra[0]} does not belong there" if extra else None
 
 
+def remedy(path: Path) -> str:
+    """What to do about a segment that cannot be read."""
+    return f"restore it from a copy, or rename it to {path.name}.damaged to do without its rows"
+
+
 def means_damage(error: duckdb.Error) -> bool:
     """Whether an error of the query engine means that a file is damaged, not that the question was wrong."""
     # What the Parquet reader finds wrong in a page arrives as one of these, or as the root class itself.
@@ -120,4 +151,5 @@ def means_damage(error: duckdb.Error) -> bool:
 
 def first_line(error: Exception) -> str:
     """What an error says, without the context that follows it."""
-    return str(error).strip().splitlines()[0]
+    line = next(iter(str(error).strip().splitlines()), "no reason")
+    return "".join(character if character.isprintable() else "?" for character in line)

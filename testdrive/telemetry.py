@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from testdrive.errors import RecordingError
 from testdrive.manifest import Manifest
+from testdrive.regular_files import open_text
 
 TELEMETRY_NAME = "telemetry.jsonl"
 
@@ -74,7 +75,7 @@ def read_telemetry(path: Path, manifest: Manifest) -> dict[str, Series]:
 
 def _lines(path: Path, *, may_be_torn: bool) -> Iterator[tuple[int, str, int, str]]:
     try:
-        with path.open(encoding="utf-8") as file:
+        with open_text(path) as file:
             for number, line in enumerate(file, start=1):
                 if may_be_torn and not line.endswith("\n"):
                     return
@@ -82,7 +83,7 @@ def _lines(path: Path, *, may_be_torn: bool) -> Iterator[tuple[int, str, int, st
                     row = json.loads(line)
                     sensor, unit = str(row["sensor"]), str(row["unit"])
                     yield _integer(row["time_ns"]), sensor, _integer(row["value"]), unit
-                except (ValueError, KeyError, TypeError) as error:
+                except (ValueError, KeyError, TypeError, RecursionError) as error:
                     raise RecordingError(
                         path, f"is damaged in line {number}: {error}; restore it from a copy, or remove it"
                     ) from error

@@ -13,6 +13,7 @@ from typing import IO, Any
 from testdrive.errors import RecordingError
 from testdrive.power.clock import Tie
 from testdrive.power.meter import Source
+from testdrive.regular_files import open_text, read_text
 
 FORMAT = "testdrive-meters"
 VERSION = 1
@@ -133,7 +134,7 @@ def lines_of(path: Path) -> Iterator[dict[str, Any]]:
         It cannot be read, is damaged, or its version is newer than this one.
     """
     try:
-        with path.open(encoding="utf-8") as file:
+        with open_text(path) as file:
             for number, line in enumerate(file, start=1):
                 if not line.endswith("\n"):
                     return
@@ -153,7 +154,7 @@ def _checked(path: Path, number: int, line: str) -> dict[str, Any]:
         content = json.loads(line)
         if not isinstance(content, dict):
             raise ValueError(f"{line.strip()[:40]!r} is no JSON object")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise RecordingError(
             path, f"is damaged in line {number}: {error}; restore it from a copy, or remove it"
         ) from error
@@ -174,14 +175,14 @@ def read_warnings(recording: Path) -> list[dict[str, str]]:
     """The warnings that the sampler left in a recording; what is torn or damaged of them is passed over."""
     path = recording / FOLDER / WARNINGS_NAME
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+        lines = read_text(path).splitlines()
+    except (OSError, UnicodeDecodeError):
         return []
     found = []
     for line in lines:
         try:
             content = json.loads(line)
             found.append({key: str(content[key]) for key in ("code", "message", "remedy")})
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             continue
     return found

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from testdrive.durable_json import write_json
+from testdrive.errors import RecordingError
 from testdrive.search.bisection import Found
 
 HISTORY_NAME = "search.json"
@@ -39,5 +40,11 @@ def read_history(recording: Path) -> dict[str, Any] | None:
     path = recording / HISTORY_NAME
     if not path.is_file():
         return None
-    content = json.loads(path.read_text(encoding="utf-8"))
-    return content if isinstance(content, dict) and content.get("version", 0) <= HISTORY_VERSION else None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        known = isinstance(content, dict) and content.get("version", 0) <= HISTORY_VERSION
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise RecordingError(
+            path, f"is damaged: {error}; restore it from a copy, or remove it to do without the search"
+        ) from error
+    return content if known else None

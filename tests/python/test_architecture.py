@@ -29,13 +29,16 @@ ALLOWED: dict[str, str] = {
     "engine_process": "engine_binary errors events",
     "engine": "engine_binary engine_process errors events job manifest",
     # What was recorded.
-    "manifest": "durable_json errors",
-    "segments": "errors",
+    "regular_files": "",
+    "segment_files": "",
+    "manifest": "durable_json errors regular_files",
+    "segments": "errors segment_files",
+    "completeness": "errors manifest segments",
     "recovery": "errors manifest segments",
-    "telemetry": "errors manifest",
-    "power": "errors events manifest quantities segments",
-    "recording": "errors manifest power recovery segments telemetry",
-    "drive_events": "errors recording",
+    "telemetry": "errors manifest regular_files",
+    "power": "errors events manifest quantities regular_files segments",
+    "recording": "completeness errors manifest power recovery segments telemetry",
+    "drive_events": "errors recording regular_files",
     "explanation": "drive_events recording",
     # What it comes to.
     "metrics.scans": "manifest recording segments",
@@ -52,7 +55,7 @@ ALLOWED: dict[str, str] = {
     " report.units running"
     " search.bisection search.history",
     "search.bisection": "",
-    "search.history": "durable_json search.bisection",
+    "search.history": "durable_json errors search.bisection",
     "doctor": "engine errors job power recording report.units report.words",
     # What is shown.
     "report": "errors explanation manifest metrics power recording report.units report.words",

@@ -124,7 +124,7 @@ def test_a_truncated_segment_is_refused_by_name(tmp_path):
     path = write_recording(tmp_path / "a.rec", SOME, segment_rows=2)
     segment = path / "ios" / "00001.parquet"
     segment.write_bytes(segment.read_bytes()[:-20])
-    with pytest.raises(RecordingError, match=r"00001\.parquet: is not a whole Parquet file"):
+    with pytest.raises(RecordingError, match=r"00001\.parquet: is damaged: it is not a whole Parquet"):
         Recording.open(path)
 
 
@@ -252,7 +252,10 @@ def test_a_segment_damaged_inside_is_reported_when_it_is_read(tmp_path):
     content = bytearray(segment.read_bytes())
     content[4:260] = b"\xff" * 256  # the header of the first page of the first column
     segment.write_bytes(bytes(content))
-    with Recording.open(path) as recording, pytest.raises(RecordingError, match="a segment is damaged"):
+    with (
+        Recording.open(path) as recording,
+        pytest.raises(RecordingError, match=r"00000\.parquet: is damaged"),
+    ):
         recording.execute(recording.table().aggregate(total=recording.table().intended_ns.sum()))
 
 

@@ -67,9 +67,10 @@ enum ExportError {
 
 impl From<RecordingError> for ExportError {
     fn from(error: RecordingError) -> ExportError {
-        match error {
-            RecordingError::Io { .. } => ExportError::Disk(error.to_string()),
-            _ => ExportError::Usage(error.to_string()),
+        if error.is_bad_input() {
+            ExportError::Usage(error.to_string())
+        } else {
+            ExportError::Disk(error.to_string())
         }
     }
 }

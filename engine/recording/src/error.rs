@@ -1,5 +1,6 @@
 //! What can go wrong with a recording, each with what to do about it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Why a recording could not be made, read or written.
@@ -37,7 +38,7 @@ pub enum RecordingError {
         /// What is wrong with it.
         reason: String,
         /// What can be done.
-        remedy: &'static str,
+        remedy: String,
     },
     /// Its rows stand too far from the order of their times.
     #[error("{path} cannot be read in the order of its times in bounded memory: sort the source by time and import it again")]
@@ -46,7 +47,7 @@ pub enum RecordingError {
         path: PathBuf,
     },
     /// The system refused.
-    #[error("cannot {action} {path}: {source}")]
+    #[error("cannot {action} {path}: {source}{}", remedy(source))]
     Io {
         /// What was tried.
         action: &'static str,
@@ -80,12 +81,41 @@ impl RecordingError {
 
     /// A file whose content is not what it should be.
     pub(crate) fn damaged(path: &Path, reason: impl std::fmt::Display) -> RecordingError {
-        let is_segment = path.extension().is_some_and(|extension| extension == "parquet");
-        let remedy = if is_segment {
-            "move this file away, and the recording's other segments can be read"
+        let name = path.file_name().unwrap_or_default().display();
+        let remedy = if path.extension().is_some_and(|extension| extension == "parquet") {
+            format!("restore it from a copy, or rename it to {name}.damaged to do without its rows")
         } else {
-            "restore it from a copy of the recording"
+            "restore it from a copy of the recording".into()
         };
         RecordingError::Damaged { path: path.to_path_buf(), reason: reason.to_string(), remedy }
+    }
+
+    /// Whether what was given is at fault, and not the disk.
+    pub fn is_bad_input(&self) -> bool {
+        match self {
+            RecordingError::Io { action: "open" | "read" | "list", source, .. } => matches!(
+                source.kind(),
+                ErrorKind::NotFound
+                    | ErrorKind::PermissionDenied
+                    | ErrorKind::NotADirectory
+                    | ErrorKind::IsADirectory
+            ),
+            RecordingError::Io { .. } | RecordingError::Encode { .. } => false,
+            RecordingError::Exists { .. }
+            | RecordingError::NotARecording { .. }
+            | RecordingError::Newer { .. }
+            | RecordingError::Unordered { .. }
+            | RecordingError::Damaged { .. } => true,
+        }
+    }
+}
+
+/// What to do about an answer of the system.
+fn remedy(source: &std::io::Error) -> &'static str {
+    match source.kind() {
+        ErrorKind::PermissionDenied => "; let this user read and write it, or be another user",
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; free some space on that disk, or use another",
+        ErrorKind::ReadOnlyFilesystem => "; give a place that can be written to",
+        _ => "",
     }
 }

@@ -2,8 +2,10 @@
 
 use crate::error::RecordingError;
 use crate::intervals::{IntervalRow, Quantity};
+use crate::opening::{decoded, open_segment};
+use crate::reader::read_column;
 use crate::reserve::Reserve;
-use crate::segment::{create_file, encode_group, SealedSegment, SegmentWriter};
+use crate::segment::{create_file, SealedSegment, SegmentWriter};
 use crate::table::INTERVALS;
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::file::reader::FileReader;
@@ -38,7 +40,7 @@ impl IntervalSegment {
 
     /// Bytes encoded so far.
     pub(crate) fn bytes(&self) -> u64 {
-        self.writer.bytes_written() as u64
+        self.writer.bytes()
     }
 
     /// Takes entries; encodes a row group whenever one is full.
@@ -67,9 +69,8 @@ impl IntervalSegment {
 
     fn encode(&mut self) -> Result<(), RecordingError> {
         if !self.wide[0].is_empty() {
-            let failed = RecordingError::encode(&self.open_path);
-            let group = self.writer.next_row_group().map_err(failed)?;
-            encode_group(group, &self.wide, &self.narrow).map_err(RecordingError::encode(&self.open_path))?;
+            let written = self.writer.write_group(&self.wide, &self.narrow);
+            written.map_err(RecordingError::encode(&self.open_path))?;
             self.wide.iter_mut().for_each(Vec::clear);
             self.narrow.iter_mut().for_each(Vec::clear);
         }
@@ -88,22 +89,22 @@ pub(crate) fn for_each_interval(
     path: &Path,
     mut visit: impl FnMut(&IntervalRow),
 ) -> Result<(), RecordingError> {
-    let damaged = |error: parquet::errors::ParquetError| RecordingError::damaged(path, error);
-    let reader = crate::reader::open_segment(path)?;
+    let reader = open_segment(path)?;
     if let Some(reason) = INTERVALS.mismatch(reader.metadata().file_metadata().schema()) {
         return Err(RecordingError::damaged(path, reason));
     }
     for index in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(index).map_err(damaged)?;
-        let rows = group.metadata().num_rows() as usize;
-        let wide: Vec<Vec<i64>> = (0..INTERVALS.wide)
-            .map(|column| crate::reader::read_column::<Int64Type>(&*group, column, rows))
-            .collect::<Result<_, _>>()
-            .map_err(damaged)?;
-        let narrow: Vec<Vec<i32>> = (INTERVALS.wide..INTERVALS.columns.len())
-            .map(|column| crate::reader::read_column::<Int32Type>(&*group, column, rows))
-            .collect::<Result<_, _>>()
-            .map_err(damaged)?;
+        let (rows, wide, narrow) = decoded(path, || {
+            let group = reader.get_row_group(index)?;
+            let rows = group.metadata().num_rows() as usize;
+            let wide: Vec<Vec<i64>> = (0..INTERVALS.wide)
+                .map(|column| read_column::<Int64Type>(&*group, column, rows))
+                .collect::<Result<_, _>>()?;
+            let narrow: Vec<Vec<i32>> = (INTERVALS.wide..INTERVALS.columns.len())
+                .map(|column| read_column::<Int32Type>(&*group, column, rows))
+                .collect::<Result<_, _>>()?;
+            Ok((rows, wide, narrow))
+        })?;
         for row in 0..rows {
             let number = |column: usize| u64::try_from(wide[column][row]).unwrap_or(0);
             let entry = IntervalRow {

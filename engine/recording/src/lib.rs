@@ -4,8 +4,11 @@
 
 mod clock_text;
 mod closing;
+mod completeness;
+mod contained;
 mod drive_account;
 mod error;
+mod footer;
 mod interval_segment;
 mod intervals;
 mod lock;
@@ -13,6 +16,8 @@ mod long_run;
 mod manifest;
 mod manifest_file;
 mod merge;
+mod opening;
+mod pages;
 mod process;
 mod reader;
 mod recover;

@@ -2,6 +2,7 @@
 
 use crate::error::RecordingError;
 use crate::manifest::{Manifest, Status, FORMAT, VERSION};
+use crate::opening::open_file;
 use serde_json::Value;
 use std::fs;
 use std::io::Write as _;
@@ -27,12 +28,14 @@ impl Manifest {
             return Err(not_a_recording(reason));
         }
         let path = directory.join(FILE_NAME);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(not_a_recording("it holds no manifest.json"));
+        if !path.exists() {
+            return Err(not_a_recording("it holds no manifest.json"));
+        }
+        let text = match std::io::read_to_string(open_file(&path)?) {
+            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+                return Err(RecordingError::damaged(&path, "it is not text"));
             }
-            Err(error) => return Err(RecordingError::io("read", &path)(error)),
+            text => text.map_err(RecordingError::io("read", &path))?,
         };
         let value: Value =
             serde_json::from_str(&text).map_err(|error| RecordingError::damaged(&path, error))?;
@@ -86,14 +89,45 @@ impl Manifest {
             result => result.map_err(RecordingError::io("write", &temporary))?,
         }
         fs::rename(&temporary, &path).map_err(RecordingError::io("replace", &path))?;
-        let synced = fs::File::open(directory).and_then(|directory| directory.sync_all());
-        synced.map_err(RecordingError::io("sync", directory))
+        sync_folder(directory)
     }
 }
 
+/// Makes the names in a folder durable.
+pub(crate) fn sync_folder(folder: &Path) -> Result<(), RecordingError> {
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
+    synced.map_err(RecordingError::io("sync", folder))
+}
+
+/// Writes over a file, with white space up to the length that it had: whatever is cut off of this, no letter of what was there before
+/// stands behind it.
 fn overwrite(path: &Path, text: &[u8]) -> std::io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).open(path)?;
-    file.write_all(text)?;
-    file.set_len(text.len() as u64)?;
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or(0);
+    let mut text = text.to_vec();
+    text.resize(text.len().max(length), b' ');
+    file.write_all(&text)?;
     file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::RecordingKind;
+
+    #[test]
+    fn a_manifest_that_is_written_over_leaves_nothing_of_a_longer_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE_NAME);
+        let mut manifest = Manifest::new(RecordingKind::Run, "tsc");
+        manifest.status_reason = Some("long ".repeat(50_000));
+        manifest.write(folder.path()).unwrap();
+        let before = fs::metadata(&path).unwrap().len();
+        manifest.status = Status::Failed;
+        manifest.status_reason = None;
+        overwrite(&path, &manifest.padded_text()).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), before);
+        assert_eq!(Manifest::read(folder.path()).unwrap(), manifest);
+    }
 }

@@ -1,10 +1,12 @@
 //! Opens a recording: checks it, recovers it after a crash, and decodes its row groups.
 
+use crate::completeness;
 use crate::error::RecordingError;
 use crate::interval_segment;
 use crate::intervals::IntervalRow;
 use crate::manifest::Manifest;
 use crate::merge::{OrderBy, OrderedRows};
+use crate::opening::{decoded, open_segment};
 use crate::recover;
 use crate::segment::ROW_GROUP_ROWS;
 use crate::selection::Phases;
@@ -12,9 +14,9 @@ use crate::table::IOS;
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
 use parquet::file::metadata::RowGroupMetaData;
-use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, RowGroupReader};
 use parquet::file::statistics::Statistics;
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use testdrive_core::{Flags, IoRecord, Opcode};
 
@@ -51,7 +53,7 @@ impl Recording {
     /// Opens and checks a recording; one whose writer crashed is marked interrupted.
     ///
     /// # Errors
-    /// When it is not a recording, of a newer version, or a segment is damaged or has another schema.
+    /// When it is not a recording, of a newer version, or a segment is damaged, missing, or has another schema.
     pub fn open(directory: &Path) -> Result<Recording, RecordingError> {
         let manifest = Manifest::read(directory)?;
         let mut recording = Recording {
@@ -59,13 +61,17 @@ impl Recording {
             manifest,
             segments: list_segments(directory, IOS_FOLDER)?,
         };
+        let mut rows = 0;
         for path in &recording.segments {
             let reader = open_segment(path)?;
+            rows += rows_of(&reader);
             if let Some(reason) = IOS.mismatch(reader.metadata().file_metadata().schema()) {
                 return Err(RecordingError::damaged(path, reason));
             }
         }
-        recover::mark_interrupted_if_crashed(&mut recording)?;
+        if !recover::mark_interrupted_if_crashed(&mut recording)? {
+            completeness::check(&mut recording, rows)?;
+        }
         Ok(recording)
     }
 
@@ -87,9 +93,7 @@ impl Recording {
     pub fn rows(&self) -> Result<u64, RecordingError> {
         let mut rows = 0;
         for path in &self.segments {
-            for group in open_segment(path)?.metadata().row_groups() {
-                rows += group.num_rows() as u64;
-            }
+            rows += rows_of(&open_segment(path)?);
         }
         Ok(rows)
     }
@@ -156,6 +160,11 @@ impl Recording {
     }
 }
 
+/// Rows of a segment, as its footer says.
+fn rows_of(segment: &impl FileReader) -> u64 {
+    segment.metadata().row_groups().iter().map(|group| group.num_rows() as u64).sum()
+}
+
 /// The closed segments of one folder of a recording, in order; none where there is no such folder.
 pub(crate) fn list_segments(directory: &Path, folder: &str) -> Result<Vec<PathBuf>, RecordingError> {
     let folder = directory.join(folder);
@@ -182,34 +191,6 @@ pub(crate) fn next_segment(directory: &Path, folder: &str) -> Result<u32, Record
         next = number.map_or(next, |number| next.max(number.saturating_add(1)));
     }
     Ok(next)
-}
-
-/// Opens a segment. What its footer says of row groups lies within the file then: the decoder takes that for granted.
-pub(crate) fn open_segment(path: &Path) -> Result<SerializedFileReader<File>, RecordingError> {
-    let file = File::open(path).map_err(RecordingError::io("open", path))?;
-    let file_bytes = file.metadata().map_err(RecordingError::io("read", path))?.len();
-    let reader = SerializedFileReader::new(file).map_err(|error| RecordingError::damaged(path, error))?;
-    for group in reader.metadata().row_groups() {
-        check_group(group, file_bytes).map_err(|reason| RecordingError::damaged(path, reason))?;
-    }
-    Ok(reader)
-}
-
-/// Whether what a row group says of itself can be.
-fn check_group(group: &RowGroupMetaData, file_bytes: u64) -> Result<(), String> {
-    let rows = group.num_rows();
-    if u32::try_from(rows).is_err() {
-        return Err(format!("a row group claims to have {rows} rows"));
-    }
-    for column in group.columns() {
-        let start = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
-        let length = column.compressed_size();
-        let end = u64::try_from(start).ok().zip(u64::try_from(length).ok());
-        if end.and_then(|(start, length)| start.checked_add(length)).is_none_or(|end| end > file_bytes) {
-            return Err(format!("a column claims {length} bytes from {start} on, of {file_bytes}"));
-        }
-    }
-    Ok(())
 }
 
 /// The row groups of a segment, with what can be told of their rows without reading them.
@@ -251,13 +232,19 @@ fn phases_of(group: &RowGroupMetaData) -> (u16, u16) {
 /// Decodes one row group.
 pub(crate) fn read_group(path: &Path, group: usize) -> Result<Vec<IoRecord>, RecordingError> {
     let reader = open_segment(path)?;
-    let damaged = |error: parquet::errors::ParquetError| RecordingError::damaged(path, error);
-    let group = reader.get_row_group(group).map_err(damaged)?;
-    let rows = group.metadata().num_rows() as usize;
-    let wide = |column| read_column::<Int64Type>(&*group, column, rows).map_err(damaged);
-    let narrow = |column| read_column::<Int32Type>(&*group, column, rows).map_err(damaged);
-    let (intended, submit, latency, offset, length) = (wide(0)?, wide(1)?, wide(2)?, wide(3)?, wide(4)?);
-    let (opcode, flags, stream, status, phase) = (narrow(5)?, narrow(6)?, narrow(7)?, narrow(8)?, narrow(9)?);
+    let (rows, wide, narrow) = decoded(path, || {
+        let group = reader.get_row_group(group)?;
+        let rows = group.metadata().num_rows() as usize;
+        let wide = |column| read_column::<Int64Type>(&*group, column, rows);
+        let narrow = |column| read_column::<Int32Type>(&*group, column, rows);
+        Ok((
+            rows,
+            [wide(0)?, wide(1)?, wide(2)?, wide(3)?, wide(4)?],
+            [narrow(5)?, narrow(6)?, narrow(7)?, narrow(8)?, narrow(9)?],
+        ))
+    })?;
+    let [intended, submit, latency, offset, length] = wide;
+    let [opcode, flags, stream, status, phase] = narrow;
     (0..rows)
         .map(|row| {
             let opcode = Opcode::from_number(opcode[row]).ok_or_else(|| {
@@ -293,58 +280,9 @@ pub(crate) fn read_column<T: DataType>(
     while values.len() < rows {
         let (read, ..) = reader.read_records(rows - values.len(), None, None, &mut values)?;
         if read == 0 {
-            let message = format!("column {column} ends after {} of {rows} rows", values.len());
+            let message = format!("its column {column} ends after {} of {rows} rows", values.len());
             return Err(parquet::errors::ParquetError::EOF(message));
         }
     }
     Ok(values)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{RecordingKind, RecordingWriter, Status, WriterLimits};
-
-    #[test]
-    fn a_footer_that_claims_what_cannot_be_is_damaged() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.rec");
-        let limits = WriterLimits { reserve_bytes: 1 << 16, ..WriterLimits::default() };
-        let manifest = Manifest::new(RecordingKind::Import, "trace");
-        let mut writer = RecordingWriter::create(&path, manifest, limits).unwrap();
-        let row = IoRecord {
-            intended_ns: 1,
-            submit_ns: 2,
-            latency_ns: 3,
-            offset_bytes: 0,
-            length_bytes: 4096,
-            stream: 0,
-            status: 0,
-            phase: 0,
-            opcode: Opcode::Read,
-            flags: Flags::NONE,
-        };
-        writer.append(&[row]).unwrap();
-        writer.finish(Status::Complete, None).unwrap();
-        let segment = path.join("ios/00000.parquet");
-        let file_bytes = fs::metadata(&segment).unwrap().len();
-        let reader = open_segment(&segment).unwrap();
-        let group = reader.metadata().row_group(0);
-        assert_eq!(check_group(group, file_bytes), Ok(()));
-
-        let with_rows = |rows| group.clone().into_builder().set_num_rows(rows).build().unwrap();
-        for rows in [-1, i64::MAX] {
-            let reason = check_group(&with_rows(rows), file_bytes).unwrap_err();
-            assert_eq!(reason, format!("a row group claims to have {rows} rows"));
-        }
-        let with_length = |length| {
-            let mut columns = group.columns().to_vec();
-            columns[3] = columns[3].clone().into_builder().set_total_compressed_size(length).build().unwrap();
-            group.clone().into_builder().set_column_metadata(columns).build().unwrap()
-        };
-        for length in [-1, i64::MAX, file_bytes as i64] {
-            let reason = check_group(&with_length(length), file_bytes).unwrap_err();
-            assert!(reason.starts_with(&format!("a column claims {length} bytes")), "{reason}");
-        }
-    }
 }

@@ -6,22 +6,24 @@ use crate::intervals::Quantity;
 use crate::lock::{writer_state, WriterLock, WriterState};
 use crate::manifest::Manifest;
 use crate::manifest::{Counts, Status};
-use crate::reader::{open_segment, Recording, IOS_FOLDER, SLOWEST_FOLDER};
+use crate::opening::open_segment;
+use crate::reader::{Recording, IOS_FOLDER, SLOWEST_FOLDER};
 use crate::writer::count_rows;
 use std::fs;
 use testdrive_core::OpcodeCounts;
 
-/// Marks a recording interrupted when it says `running` and its writer is gone; one in progress is left alone.
-pub(crate) fn mark_interrupted_if_crashed(recording: &mut Recording) -> Result<(), RecordingError> {
+/// Marks a recording interrupted when it says `running` and its writer is gone; one in progress is left alone. Returns whether its
+/// segments were listed anew.
+pub(crate) fn mark_interrupted_if_crashed(recording: &mut Recording) -> Result<bool, RecordingError> {
     if recording.manifest.status != Status::Running
         || writer_state(recording.directory()) == WriterState::Alive
     {
-        return Ok(());
+        return Ok(false);
     }
     // The writer may have finished between the reading of the manifest and the look at its lock.
     recording.manifest = Manifest::read(recording.directory())?;
     if recording.manifest.status != Status::Running {
-        return recording.list_again();
+        return recording.list_again().map(|()| true);
     }
     keep_whole_segments(recording);
     recording.list_again()?;
@@ -44,9 +46,9 @@ pub(crate) fn mark_interrupted_if_crashed(recording: &mut Recording) -> Result<(
                 std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem
             ) =>
         {
-            Ok(())
+            Ok(true)
         }
-        result => result,
+        result => result.map(|()| true),
     }
 }
 
@@ -58,7 +60,9 @@ fn keep_whole_segments(recording: &Recording) {
         if path.extension().is_some_and(|extension| extension == "open") {
             let _ = match open_segment(&path) {
                 Ok(_) => fs::rename(&path, path.with_extension("")),
-                Err(_) => fs::remove_file(&path),
+                Err(RecordingError::Damaged { .. }) => fs::remove_file(&path),
+                // What cannot be read now may be whole.
+                Err(_) => Ok(()),
             };
         }
     }

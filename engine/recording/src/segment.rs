@@ -1,12 +1,15 @@
 //! One Parquet segment being written: rows are gathered by column and encoded a row group at a time.
 
 use crate::error::RecordingError;
-use crate::reserve::{Reserve, ReservedFile};
+use crate::footer::SegmentSink;
+use crate::manifest_file::sync_folder;
+use crate::pages::ChunkEncoder;
+use crate::reserve::Reserve;
 use crate::table::{Table, IOS};
 use parquet::data_type::{Int32Type, Int64Type};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::SchemaDescriptor;
 use std::fs::{self, OpenOptions};
-use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use testdrive_core::IoRecord;
@@ -47,7 +50,45 @@ impl Columns {
 }
 
 /// What encodes a segment.
-pub(crate) type SegmentWriter = SerializedFileWriter<BufWriter<ReservedFile>>;
+pub(crate) struct SegmentWriter {
+    file: SerializedFileWriter<SegmentSink>,
+    chunks: ChunkEncoder,
+}
+
+impl SegmentWriter {
+    /// Bytes encoded so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.bytes_written() as u64
+    }
+
+    /// Encodes one row group from its columns.
+    pub(crate) fn write_group(
+        &mut self,
+        wide: &[Vec<i64>],
+        narrow: &[Vec<i32>],
+    ) -> parquet::errors::Result<()> {
+        let mut group = self.file.next_row_group()?;
+        for (column, values) in wide.iter().enumerate() {
+            let (chunk, close) = self.chunks.encode::<Int64Type>(column, values)?;
+            group.append_column(&chunk, close)?;
+        }
+        for (column, values) in narrow.iter().enumerate() {
+            let (chunk, close) = self.chunks.encode::<Int32Type>(wide.len() + column, values)?;
+            group.append_column(&chunk, close)?;
+        }
+        group.close().map(|_| ())
+    }
+
+    /// Writes the footer with its checksum, and makes the file durable.
+    fn finish(mut self) -> parquet::errors::Result<()> {
+        self.file.append_key_value_metadata(SegmentSink::place_for_checksum());
+        self.file.flush()?;
+        self.file.inner_mut().hold_footer();
+        self.file.finish()?;
+        self.file.inner_mut().write_footer()?;
+        Ok(self.file.inner().sync()?)
+    }
+}
 
 /// Creates `directory`/`folder`/NNNNN.parquet.open.
 pub(crate) fn create_file(
@@ -60,10 +101,13 @@ pub(crate) fn create_file(
     let open_path = directory.join(folder).join(format!("{index:05}.parquet.open"));
     let file = OpenOptions::new().write(true).create_new(true).open(&open_path);
     let file = file.map_err(RecordingError::io("create", &open_path))?;
-    let file = BufWriter::with_capacity(1 << 20, reserve.guard(file));
-    let writer = SerializedFileWriter::new(file, table.message_type(), Arc::new(table.writer_properties()))
+    let (schema, properties) = (table.message_type(), Arc::new(table.writer_properties()));
+    let columns = Arc::new(SchemaDescriptor::new(schema.clone()));
+    let chunks =
+        ChunkEncoder::new(columns, properties.clone()).map_err(RecordingError::io("compress", &open_path))?;
+    let file = SerializedFileWriter::new(SegmentSink::new(reserve.guard(file)), schema, properties)
         .map_err(RecordingError::encode(&open_path))?;
-    Ok((writer, open_path))
+    Ok((SegmentWriter { file, chunks }, open_path))
 }
 
 /// `ios/NNNNN.parquet.open`, or the same of the slowest I/Os.
@@ -96,7 +140,7 @@ impl Segment {
 
     /// Bytes encoded so far; rows that are gathered for the next row group are not among them.
     pub(crate) fn bytes(&self) -> u64 {
-        self.writer.bytes_written() as u64
+        self.writer.bytes()
     }
 
     /// Takes rows; encodes a row group whenever one is full.
@@ -123,8 +167,8 @@ impl Segment {
                 self.columns.extend(rows);
             }
             self.gathered.clear();
-            let group = self.writer.next_row_group().map_err(RecordingError::encode(&self.open_path))?;
-            encode_group(group, &self.columns.wide, &self.columns.narrow)
+            self.writer
+                .write_group(&self.columns.wide, &self.columns.narrow)
                 .map_err(RecordingError::encode(&self.open_path))?;
             self.columns.clear();
         }
@@ -152,38 +196,15 @@ impl SealedSegment {
 
     /// Its bytes but for the footer.
     pub(crate) fn bytes(&self) -> u64 {
-        self.writer.bytes_written() as u64
+        self.writer.bytes()
     }
 
     /// Writes the footer, makes the file durable and gives it its final name.
     pub(crate) fn close(self) -> Result<(), RecordingError> {
-        let SealedSegment { mut writer, open_path } = self;
+        let SealedSegment { writer, open_path } = self;
         writer.finish().map_err(RecordingError::encode(&open_path))?;
-        let file = writer.inner().get_ref();
-        file.sync().map_err(RecordingError::io("sync", &open_path))?;
         let path = open_path.with_extension("");
         fs::rename(&open_path, &path).map_err(RecordingError::io("rename", &open_path))?;
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let synced = fs::File::open(folder).and_then(|folder| folder.sync_all());
-        synced.map_err(RecordingError::io("sync", folder))
+        sync_folder(path.parent().unwrap_or(Path::new("")))
     }
-}
-
-/// Encodes one row group from its columns.
-pub(crate) fn encode_group(
-    mut group: SerializedRowGroupWriter<'_, BufWriter<ReservedFile>>,
-    wide: &[Vec<i64>],
-    narrow: &[Vec<i32>],
-) -> parquet::errors::Result<()> {
-    for values in wide {
-        let mut column = group.next_column()?.expect("the schema has a column for each vector");
-        column.typed::<Int64Type>().write_batch(values, None, None)?;
-        column.close()?;
-    }
-    for values in narrow {
-        let mut column = group.next_column()?.expect("the schema has a column for each vector");
-        column.typed::<Int32Type>().write_batch(values, None, None)?;
-        column.close()?;
-    }
-    group.close().map(|_| ())
 }

@@ -1,6 +1,6 @@
 //! The Parquet schemas of a recording: plain integer columns, the int64 ones first.
 
-use parquet::basic::{Compression, Encoding, Repetition, Type as PhysicalType, ZstdLevel};
+use parquet::basic::{Encoding, Repetition, Type as PhysicalType};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::schema::types::{ColumnPath, Type};
 use std::sync::Arc;
@@ -61,12 +61,11 @@ impl Table {
         Arc::new(message.expect("a group of distinct columns is valid"))
     }
 
-    /// How segments are encoded. Spark before 3.5 cannot read BYTE_STREAM_SPLIT, so times use delta encoding.
+    /// How segments are encoded. Spark before 3.5 cannot read BYTE_STREAM_SPLIT, so times use delta encoding. Compression is not
+    /// among it: see `pages`.
     pub(crate) fn writer_properties(&self) -> WriterProperties {
-        let level = ZstdLevel::try_new(1).expect("zstd has a level 1");
         let mut builder = WriterProperties::builder()
             .set_writer_version(WriterVersion::PARQUET_1_0)
-            .set_compression(Compression::ZSTD(level))
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_created_by(concat!("testdrive-engine ", env!("CARGO_PKG_VERSION")).to_string());
         for (index, name) in self.columns.iter().enumerate() {

@@ -6,6 +6,7 @@ use crate::interval_segment;
 use crate::lock::WriterLock;
 use crate::long_run::{LongRun, PhaseStarts};
 use crate::manifest::{Counts, Manifest, Status};
+use crate::manifest_file::sync_folder;
 use crate::process::this_writer;
 use crate::reader::{next_segment, Recording, IOS_FOLDER, SLOWEST_FOLDER};
 use crate::recover::count_again;
@@ -81,6 +82,8 @@ impl RecordingWriter {
                 let reserve = Reserve::take(directory, limits.reserve_bytes)
                     .map_err(RecordingError::io("hold disk space in", directory))?;
                 manifest.write(directory)?;
+                // Else a power failure could take the whole recording, however well its files are synced.
+                sync_folder(directory.parent().unwrap_or(Path::new("")))?;
                 Ok((lock, reserve))
             });
         let (lock, reserve) = prepared.inspect_err(|_| {

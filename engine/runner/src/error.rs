@@ -81,14 +81,7 @@ impl RunError {
 
 impl From<RecordingError> for RunError {
     fn from(error: RecordingError) -> RunError {
-        let kind = match &error {
-            RecordingError::Exists { .. }
-            | RecordingError::NotARecording { .. }
-            | RecordingError::Newer { .. }
-            | RecordingError::Unordered { .. }
-            | RecordingError::Damaged { .. } => ErrorKind::Usage,
-            RecordingError::Io { .. } | RecordingError::Encode { .. } => ErrorKind::Recording,
-        };
+        let kind = if error.is_bad_input() { ErrorKind::Usage } else { ErrorKind::Recording };
         RunError { kind, message: error.to_string() }
     }
 }

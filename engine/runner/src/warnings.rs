@@ -101,6 +101,8 @@ pub fn not_shut_down(events: &DriveEvents) -> Option<Warning> {
 
 /// The code of a source that lacks events, and of a run whose source, or its source, does.
 const LOST: &str = "events_lost";
+/// What a recording says some of whose segments are left out.
+const LEFT_OUT: &str = "segments_left_out";
 const SOURCE_LOST: &str = "source_events_lost";
 
 /// What the recordings that are replayed say of themselves: a workload that is not whole makes no replay that is.
@@ -108,7 +110,7 @@ pub fn of_sources<'m>(sources: impl Iterator<Item = &'m Manifest>) -> Vec<Warnin
     let mut warnings: Vec<Warning> = Vec::new();
     for found in sources.flat_map(|manifest| &manifest.warnings) {
         let message = match found.code.as_str() {
-            LOST => format!("the replayed workload is not whole: {}", found.message),
+            LOST | LEFT_OUT => format!("the replayed workload is not whole: {}", found.message),
             SOURCE_LOST => found.message.clone(),
             _ => continue,
         };
