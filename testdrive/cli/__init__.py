@@ -5,15 +5,22 @@ What a command needs is imported when it runs, so that every one starts fast.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 
-from testdrive.errors import Interrupted, TestdriveError
+from testdrive.errors import DriveFailure, Interrupted, TestdriveError
 
 #: A defect of testdrive itself: none of the documented ends of a run, and not to be taken for one.
 DEFECT_STATUS = 70
+#: What to do where a disk, and not what was asked, is at fault: by the system's number.
+_OF_DISKS = {
+    errno.ENOSPC: "free some space on that disk, or give a place on another",
+    errno.EDQUOT: "free some space of this user's there, or give a place elsewhere",
+    errno.EIO: "that disk does not read or write: see the kernel's log",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -23,7 +30,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         status = _run(sys.argv[1:] if arguments is None else list(arguments))
-        sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has enough of it, as `| head` has. Nothing more can be said on that pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -33,7 +39,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: list[str]) -> int:
     try:
-        return _invoke(arguments)
+        status = _invoke(arguments)
+        # A full disk under a redirected output shows only now.
+        sys.stdout.flush()
+        return status
     except BrokenPipeError:
         raise
     except (Exception, KeyboardInterrupt) as error:
@@ -52,7 +61,9 @@ def _end(error: BaseException) -> tuple[str, int]:
         return "interrupted", Interrupted.exit_status
     if isinstance(error, OSError):
         place = f"{error.filename}: " if error.filename else ""
-        return f"{place}{error.strerror or error}", TestdriveError.exit_status
+        remedy = _OF_DISKS.get(error.errno or 0)
+        told = f"{place}{error.strerror or error}" + (f"; {remedy}" if remedy else "")
+        return told, DriveFailure.exit_status if remedy else TestdriveError.exit_status
     # Errors of usage are the framework's own classes, in some of its versions private ones.
     if hasattr(error, "format_message"):
         return _usage_message(error), TestdriveError.exit_status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,14 @@ def test_every_command_tells_damage_in_one_message_with_status_2(recorded, tmp_p
     told = "".join((ended.stdout + ended.stderr).split())
     assert all(part in told for part in (str(file), "isdamaged", "00000.parquet.damaged")), ended.stderr
     assert not any(part in told for part in ("Traceback", "panicked")), ended.stderr
+
+
+def test_a_full_disk_under_the_output_is_told_with_status_4():
+    command = [sys.executable, "-m", "testdrive", "plans"]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    told = "error: No space left on device; free some space on that disk, or give a place on another\n"
+    assert (ended.returncode, ended.stderr) == (4, told)
 
 
 def test_a_damaged_search_is_told(tmp_path):

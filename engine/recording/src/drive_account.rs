@@ -1,6 +1,7 @@
 //! What a drive tells of itself: what it counted before and after each phase, and what it was busy with.
 
 use crate::error::RecordingError;
+use crate::telemetry::keep_whole_lines;
 use serde::{Deserialize, Serialize};
 use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
@@ -99,13 +100,15 @@ pub struct DriveEventsSummary {
 
 impl DriveEvents {
     /// Adds the events to the file of a recording that is being written, one a line, and to what its manifest says of them: lines
-    /// beyond that count, which a crash may leave, are not of the recording.
+    /// beyond that count, which a crash may have left, are not of the recording and are taken away.
     ///
     /// # Errors
     /// When the system refuses.
     pub fn append(&self, directory: &Path, summary: &mut DriveEventsSummary) -> Result<(), RecordingError> {
         let path = directory.join(EVENTS_NAME);
-        let written = OpenOptions::new().create(true).append(true).open(&path).and_then(|file| {
+        let opened = OpenOptions::new().create(true).append(true).read(true).open(&path);
+        let written = opened.and_then(|file| {
+            keep_whole_lines(&file, summary.events)?;
             let mut writer = BufWriter::new(file);
             for event in &self.events {
                 serde_json::to_writer(&mut writer, event)?;
@@ -126,5 +129,34 @@ impl DriveEvents {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn what_a_crash_left_behind_the_events_that_count_is_not_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let event = |start_ns| DriveEvent {
+            kind: "stall".into(),
+            start_ns,
+            end_ns: start_ns + 1,
+            busy_ns: 1,
+            amount: 1,
+            unit: "times".into(),
+        };
+        let events = |start_ns| DriveEvents { events: vec![event(start_ns)], dropped: Vec::new() };
+        let mut summary = DriveEventsSummary::default();
+        events(1).append(folder.path(), &mut summary).unwrap();
+        let path = folder.path().join(EVENTS_NAME);
+        let whole = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{whole}{whole}{}", &whole[..9])).unwrap();
+        events(5).append(folder.path(), &mut summary).unwrap();
+        let expected =
+            whole.clone() + &whole.replace("\"start_ns\":1,\"end_ns\":2", "\"start_ns\":5,\"end_ns\":6");
+        assert_eq!((fs::read_to_string(&path).unwrap(), summary.events), (expected, 2));
     }
 }

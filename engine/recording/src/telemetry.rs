@@ -88,7 +88,7 @@ impl TelemetryWriter {
                 Some(file) => file,
                 file => {
                     let made = OpenOptions::new().create(true).append(true).read(true).open(&self.path)?;
-                    self.rows += whole_lines(&made)?;
+                    self.rows += keep_whole_lines(&made, u64::MAX)?;
                     file.insert(BufWriter::new(made))
                 }
             };
@@ -123,11 +123,12 @@ impl TelemetryWriter {
     }
 }
 
-/// Counts the lines of a run that is gone on with, and takes away the part of one that a crash left.
-fn whole_lines(file: &File) -> io::Result<u64> {
+/// Keeps at most so many whole lines of a file of a run that is gone on with, takes away what a crash left behind them, and returns how
+/// many there are.
+pub(crate) fn keep_whole_lines(file: &File, lines_max: u64) -> io::Result<u64> {
     let (mut reader, mut line) = (BufReader::new(file), Vec::new());
     let (mut lines, mut end_bytes) = (0, 0);
-    loop {
+    while lines < lines_max {
         line.clear();
         let read = reader.read_until(b'\n', &mut line)?;
         if read == 0 || line.last() != Some(&b'\n') {
