@@ -13,6 +13,7 @@ use crate::recover::count_again;
 use crate::reserve::Reserve;
 use crate::segment::Segment;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
@@ -83,7 +84,12 @@ impl RecordingWriter {
                     .map_err(RecordingError::io("hold disk space in", directory))?;
                 manifest.write(directory)?;
                 // Else a power failure could take the whole recording, however well its files are synced.
-                sync_folder(directory.parent().unwrap_or(Path::new("")))?;
+                match sync_folder(directory.parent().unwrap_or(Path::new(""))) {
+                    // A folder that may be written in and not be read cannot be synced.
+                    Err(RecordingError::Io { source, .. })
+                        if source.kind() == ErrorKind::PermissionDenied => {}
+                    result => result?,
+                }
                 Ok((lock, reserve))
             });
         let (lock, reserve) = prepared.inspect_err(|_| {
