@@ -1,4 +1,4 @@
-"""(act-peer) The load of an act_storage configuration on a loop device, by testdrive and fio in turns."""
+"""(act-peer) The load of an act_storage configuration by testdrive, fio and act_storage in turns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks import child, engine, places
+from benchmarks import act_original, child, engine, places
 from benchmarks.section import Section, Table, Target
 from benchmarks.sizes import Sizes
 from benchmarks.spread import Spread, alternate
@@ -22,9 +22,11 @@ from testdrive.plans import bind, load
 
 #: Rates that fio's whole numbers of I/Os a second can say: 4,250 writes/s make 100 large blocks of each kind.
 KEYS = {"read-reqs-per-sec": 8_500, "write-reqs-per-sec": 4_250, "service-threads": 10}
-#: Buckets of powers of two of a nanosecond, at whose edges fio's own bins begin, too.
-BUCKETS = 40
+#: act_storage's own: of a microsecond and its powers of two. An edge may lie within a bin of fio's, which is
+#: 1/64 of its time wide.
+BUCKETS = 36
 EVEN, ACT, FIO = "testdrive, evenly spread", "testdrive, in act's phase, pread/pwrite", "fio, pread/pwrite"
+ORIGINAL = "act_storage"
 RATE_ERROR_MAX = 0.01
 _PATIENCE_S = 120.0
 
@@ -33,15 +35,15 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Run:
-    """I/Os a second of each stream, and its latencies by powers of two of a nanosecond."""
+    """I/Os a second of each stream, and its latencies by powers of two of a microsecond."""
 
     rates: dict[str, float]
     buckets: dict[str, Ints]
 
 
 def measure(sizes: Sizes, scratch: Path) -> Section:
-    """The same load by both tools in turns, on a loop device over memory."""
-    section = Section("act-peer", "The load of an act_storage configuration, beside fio", [])
+    """The same load by all tools in turns, on a loop device over memory."""
+    section = Section("act-peer", "The load of an act_storage configuration, beside act_storage and fio", [])
     if not places.can_make_loop_devices():
         section.how.append("It was not measured: loop devices need root.")
         return section
@@ -53,9 +55,15 @@ def measure(sizes: Sizes, scratch: Path) -> Section:
             ACT: partial(_testdrive, device, scratch, seconds, "?engine=sync", "arrivals=act"),
             FIO: partial(_fio, device, scratch, seconds),
         }
+        original = act_original.find()
+        if original is not None:
+            contenders[ORIGINAL] = partial(_original, original, device, scratch, seconds)
         samples = alternate(contenders, sizes.iops_rounds)
     places.remove(file)
     _describe(section, samples, seconds, sizes.iops_rounds)
+    section.how.append(
+        act_original.NOT_FOUND if original is None else f"{ORIGINAL} is {act_original.version(original)}."
+    )
     return section
 
 
@@ -71,10 +79,7 @@ def asked() -> dict[str, float]:
 
 def _testdrive(device: Path, scratch: Path, seconds: int, option: str, *settings: str) -> Run:
     """`testdrive run act --config`, as a user runs it."""
-    configuration, output = scratch / "act_storage.conf", scratch / "act.rec"
-    lines = [f"device-names: {device}", f"test-duration-sec: {seconds}"]
-    lines += [f"{key}: {value}" for key, value in KEYS.items()]
-    configuration.write_text("\n".join(lines) + "\n")
+    configuration, output = _configuration(device, scratch, seconds), scratch / "act.rec"
     chosen = [part for each in ("slice=1s", "prepare=none", *settings) for part in ("--set", each)]
     # A verdict of fail is a result here, as a pass is.
     command: list[str | Path] = ["sh", "-c", '"$@"; [ $? -le 1 ]', "sh"]
@@ -97,6 +102,23 @@ def _testdrive(device: Path, scratch: Path, seconds: int, option: str, *settings
     return run
 
 
+def _configuration(device: Path, scratch: Path, seconds: int) -> Path:
+    """The file that both testdrive and act_storage are given."""
+    path = scratch / "act_storage.conf"
+    lines = [f"device-names: {device}", f"test-duration-sec: {seconds}", "microsecond-histograms: yes"]
+    lines += [f"{key}: {value}" for key, value in KEYS.items()]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def _original(program: Path, device: Path, scratch: Path, seconds: int) -> Run:
+    """act_storage itself, of whose log the last report is taken: counts are since the start."""
+    log = act_original.run(program, _configuration(device, scratch, seconds), _PATIENCE_S + 10 * seconds)
+    counts = act_original.last_report(log, BUCKETS)
+    named = {name: counts.get(name, np.zeros(BUCKETS, np.int64)) for name in asked()}
+    return Run({name: int(each.sum()) / seconds for name, each in named.items()}, named)
+
+
 def _recorded(output: Path, seconds: int) -> Run:
     import duckdb
 
@@ -113,8 +135,8 @@ def _recorded(output: Path, seconds: int) -> Run:
 
 
 def _counted(latencies_ns: Ints, counts: Ints) -> Ints:
-    """How many are in each bucket: b has what is from 2^b on, but not 2^(b+1) ns."""
-    places_of = np.floor(np.log2(np.maximum(latencies_ns, 1))).astype(np.int64)
+    """How many are in each bucket: 0 has what is below 1 us, b what is from 2^(b-1) on, but not 2^b us."""
+    places_of = np.ceil(np.log2(np.maximum(latencies_ns, 0) // 1_000 + 1)).astype(np.int64)
     return np.bincount(np.clip(places_of, 0, BUCKETS - 1), weights=counts, minlength=BUCKETS).astype(np.int64)
 
 
@@ -156,7 +178,8 @@ def _describe(section: Section, samples: Mapping[str, list[Run]], seconds: int, 
     section.how.append(
         f"{KEYS['read-reqs-per-sec']:,} reads and {KEYS['write-reqs-per-sec']:,} writes a second with"
         f" {KEYS['service-threads']} threads, on one loop device over memory, {seconds} s in {rounds} rounds,"
-        " all contenders in turns in each. Latencies are the device's: from submission on."
+        " all contenders in turns in each. Latencies are the device's: from the system call on, and with"
+        " io_uring from submission on."
     )
     rows = [
         [
@@ -168,21 +191,7 @@ def _describe(section: Section, samples: Mapping[str, list[Run]], seconds: int, 
     ]
     section.tables.append(Table("I/Os a second", ["stream", "asked", *samples], rows))
     section.tables += [_histogram(name, samples) for name in wanted]
-    rounds_apart = {
-        name: [
-            *(_apart(name, samples[one], samples[other]).text(3) for one, other in ((ACT, FIO), (EVEN, FIO))),
-            _apart(name, samples[FIO][1:], samples[FIO][:-1]).text(3),
-        ]
-        for name in wanted
-    }
-    head = ["stream", "in act's phase and fio", "evenly spread and fio", "fio and its round before"]
-    section.tables.append(
-        Table(
-            "Greatest difference of the cumulated shares at an edge",
-            head,
-            [[name, *cells] for name, cells in rounds_apart.items()],
-        )
-    )
+    section.tables.append(_distances(samples, list(wanted)))
     error = max(
         abs(run.rates[name] / rate - 1)
         for runs in (samples[EVEN], samples[ACT])
@@ -208,6 +217,22 @@ def _describe(section: Section, samples: Mapping[str, list[Run]], seconds: int, 
     )
 
 
+def _distances(samples: Mapping[str, list[Run]], streams: list[str]) -> Table:
+    """How far apart the histograms of a round are, and of one program in two rounds."""
+    peer = ORIGINAL if ORIGINAL in samples else FIO
+    others = [who for who in samples if who != peer]
+    rows = [
+        [
+            name,
+            *(_apart(name, samples[who], samples[peer]).text(3) for who in others),
+            _apart(name, samples[peer][1:], samples[peer][:-1]).text(3),
+        ]
+        for name in streams
+    ]
+    head = ["stream", *(f"{who}, and {peer}" for who in others), f"{peer} and its round before"]
+    return Table("Greatest difference of the cumulated shares at an edge", head, rows)
+
+
 def _apart(name: str, some: list[Run], others: list[Run]) -> Spread:
     pairs = zip(some, others, strict=True)
     return Spread([distance(one.buckets[name], other.buckets[name]) for one, other in pairs])
@@ -226,5 +251,4 @@ def _histogram(name: str, samples: Mapping[str, list[Run]]) -> Table:
 
 
 def _span(bucket: int) -> str:
-    digits = 0 if bucket >= 13 else 1 if bucket >= 10 else 3
-    return f"{2**bucket / 1e3:,.{digits}f} to {2 ** (bucket + 1) / 1e3:,.{digits}f}"
+    return f"{2 ** (bucket - 1):,} to {2**bucket:,}" if bucket else "below 1"

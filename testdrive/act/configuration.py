@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testdrive.act.load import KIB, derive_load
+from testdrive.act.load import KIB, rates_of_threads
 from testdrive.errors import UsageError
 
 UINT32_MAX = 2**32 - 1
@@ -23,9 +23,9 @@ def _whole(text: str) -> int:
 
 
 def _yes_no(text: str) -> bool:
-    if text not in ("yes", "no"):
+    if text not in ("yes", "no", "y", "n"):
         raise UsageError("is neither yes nor no")
-    return text == "yes"
+    return text[0] == "y"
 
 
 def _scheduler(text: str) -> str:
@@ -34,7 +34,8 @@ def _scheduler(text: str) -> str:
     return text
 
 
-#: Every key of act_storage 6.x with what reads its value.
+#: Every key of act_storage 6.x with what reads its value. The newer ones have neither commit-min-bytes nor
+#: scheduler-mode any more.
 KEYS: dict[str, Callable[[str], Any]] = {
     "device-names": str,
     "file-size-mbytes": _whole,
@@ -103,15 +104,17 @@ def read_configuration(path: Path) -> Configuration:
             near = difflib.get_close_matches(key, KEYS, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise UsageError(f"{where} is no key of act_storage{hint}")
-        if key in lines:
+        if key in lines and key != "device-names":
             raise UsageError(f"{where} was given in line {lines[key]} already; give each key once")
         if not value:
             raise UsageError(f"{where} has no value; give one, or leave the line out")
         try:
-            values[key] = _devices(value) if key == "device-names" else KEYS[key](value)
+            # Lines with drives add up, as they do in act_storage.
+            known = values.get(key, [])
+            values[key] = _devices(value, known) if key == "device-names" else KEYS[key](value)
         except UsageError as error:
             raise UsageError(f"{where}: {value!r} {error}") from error
-        lines[key] = number
+        lines.setdefault(key, number)
     configuration = Configuration(path, values, lines)
     _require(configuration)
     return configuration
@@ -123,8 +126,8 @@ def _parts(content: str) -> tuple[str, str]:
     return content[:end], content[end:].lstrip(": \t").strip()
 
 
-def _devices(text: str) -> list[str]:
-    names = text.replace(",", " ").replace(";", " ").split()
+def _devices(text: str, known: list[str]) -> list[str]:
+    names = known + text.replace(",", " ").replace(";", " ").split()
     if len(names) > DEVICES_MAX:
         raise UsageError(f"are {len(names)} drives, and act_storage takes {DEVICES_MAX}")
     for name in names:
@@ -202,8 +205,7 @@ def check_values(values: Mapping[str, Any], where: Callable[[str], str]) -> None
     )
     if values["read-reqs-per-sec"] + values["write-reqs-per-sec"] == 0:
         raise UsageError(f"{where('read-reqs-per-sec')} and write-reqs-per-sec are both 0; give one of them")
-    load = derive_load(values)
-    for rate in (load.reads_per_s, load.writes_per_s):
+    for rate in rates_of_threads(values):
         check(
             values["arrivals"] != "act" or rate == 0 or rate >= values["service-threads"],
             "service-threads",

@@ -7,6 +7,7 @@ every power of two of a microsecond and of a millisecond.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +15,8 @@ import ibis
 import numpy as np
 from numpy.typing import NDArray
 
-from testdrive.manifest import Phase
+from testdrive.act.load import READS, TRANSACTIONS, WRITES
+from testdrive.manifest import READ, Phase
 from testdrive.recording import Recording
 from testdrive.segments import RESPONSE, SERVICE
 
@@ -69,28 +71,37 @@ def count(
     Returns
     -------
     dict of str to Counts
-        By stream, in their order, those without an I/O too.
+        By stream, in their order, those without an I/O too. Reads and writes of the same threads are two.
     """
     kept = recording.manifest.kept is not None
     found = recording.execute((_of_histograms if kept else _of_rows)(recording, phase, width_ns, unit_ns))
     names = [str(name) for name in (phase.accounting or {}).get("streams") or stream_names(phase)]
-    counted = {
-        name: Counts(
+    places = np.clip(found["stretch"], 0, stretches - 1)
+    counted: dict[str, Counts] = {}
+    for name, mine in _parts(names, found):
+        counted[name] = Counts(
             np.zeros((stretches, BUCKETS), np.int64),
             np.zeros((stretches, BUCKETS), np.int64),
             np.zeros(stretches, np.int64),
         )
-        for name in names
-    }
-    places = np.clip(found["stretch"], 0, stretches - 1)
-    for index, name in enumerate(names):
-        mine = found["stream"] == index
         for quantity, target in ((SERVICE, counted[name].service), (RESPONSE, counted[name].response)):
             chosen = mine & (found["quantity"] == quantity) & (found["bucket"] >= 0)
             np.add.at(target, (places[chosen], found["bucket"][chosen]), found["ios"][chosen])
         chosen = mine & (found["bucket"] < 0)
         np.add.at(counted[name].failed, places[chosen], found["ios"][chosen])
     return counted
+
+
+def _parts(names: list[str], found: dict[str, Any]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """Each stream with its rows of what was found."""
+    for index, name in enumerate(names):
+        mine = found["stream"] == index
+        if name != TRANSACTIONS:
+            yield name, mine
+            continue
+        is_read = found["opcode"] == READ
+        yield READS, mine & is_read
+        yield WRITES, mine & ~is_read
 
 
 def stream_names(phase: Phase) -> list[str]:
@@ -119,9 +130,10 @@ def _of_rows(recording: Recording, phase: Phase, width_ns: int, unit_ns: int) ->
         response_bucket=_bucket(end_ns - ibis.least(rows.intended_ns, rows.submit_ns), unit_ns),
         good=good,
     )
-    service = placed.group_by("stretch", "stream", bucket=placed.service_bucket).aggregate(ios=placed.count())
+    keys = ["stretch", "stream", "opcode"]
+    service = placed.group_by(*keys, bucket=placed.service_bucket).aggregate(ios=placed.count())
     fine = placed.filter(placed.good)
-    response = fine.group_by("stretch", "stream", bucket=fine.response_bucket).aggregate(ios=fine.count())
+    response = fine.group_by(*keys, bucket=fine.response_bucket).aggregate(ios=fine.count())
     return service.mutate(quantity=SERVICE).union(response.mutate(quantity=RESPONSE))
 
 
@@ -139,13 +151,13 @@ def _of_histograms(recording: Recording, phase: Phase, width_ns: int, unit_ns: i
     response = entries.filter(entries.quantity == RESPONSE)
     # Seconds in which no I/O was late have no histogram of response times, which are the service times then.
     on_time = service.filter(service.bucket >= 0).anti_join(response.select(*keys).distinct(), keys)
-    columns = ["stretch", "stream", "bucket", "ios"]
+    columns = ["stretch", "stream", "opcode", "bucket", "ios"]
     parts = (
         service.select(*columns).mutate(quantity=SERVICE),
         response.select(*columns).mutate(quantity=RESPONSE),
         on_time.select(*columns).mutate(quantity=RESPONSE),
     )
     table = parts[0].union(parts[1]).union(parts[2])
-    return table.group_by("stretch", "stream", "bucket", "quantity").aggregate(
+    return table.group_by("stretch", "stream", "opcode", "bucket", "quantity").aggregate(
         ios=table.ios.sum().cast("int64")
     )

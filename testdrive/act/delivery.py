@@ -4,7 +4,8 @@ Latencies of a load that did not go say nothing about the load that was asked fo
 reasons: as many were outstanding as may be, so that the drive held them back, or the host had no time for
 them. Which it was follows from the outstanding I/Os (Little's law: in a second, the sum of the times that the
 drive took). Buckets of powers of two give that sum to a factor of 2, from above, so that the host is blamed
-only where fewer than half of those that may be outstanding were, in every second.
+only where fewer than half of those that may be outstanding were, in every second. Threads that wait for their
+I/O are full where each has one outstanding, whatever the other streams do.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from typing import Any, Literal
 import numpy as np
 
 from testdrive.act.counts import BUCKETS, US_NS, count
-from testdrive.act.load import IN_FLIGHT_MAX, READS, SECOND_NS, TOMB_RAIDER
+from testdrive.act.load import (
+    IN_FLIGHT_MAX,
+    READS,
+    SECOND_NS,
+    TOMB_RAIDER,
+    TRANSACTIONS,
+    WRITES,
+)
 from testdrive.manifest import Phase
 from testdrive.recording import Recording
 
@@ -107,11 +115,12 @@ def planned_reads_per_s(settings: dict[str, Any]) -> float | None:
     rate = arrivals.get("rate_iops")
     if stream is None or rate is None:
         return None
-    return float(rate)
+    return float(rate) * float(stream.get("read_share", 1.0))
 
 
 def _reads(settings: dict[str, Any]) -> dict[str, Any] | None:
-    return next((each for each in settings.get("streams") or [] if each.get("name") == READS), None)
+    named = (READS, TRANSACTIONS)
+    return next((each for each in settings.get("streams") or [] if each.get("name") in named), None)
 
 
 def _in_flight_max(settings: dict[str, Any]) -> int:
@@ -120,9 +129,12 @@ def _in_flight_max(settings: dict[str, Any]) -> int:
 
 def _least(settings: dict[str, Any], planned: float) -> float:
     """The fewest reads that complete in a slice whose reads all went: the outstanding ones come later."""
-    arrivals = (_reads(settings) or {}).get("arrivals") or {}
-    varies = _DEVIATIONS * float(np.sqrt(planned)) if arrivals.get("process") == "poisson" else 0.0
-    return planned * (1 - MISSING_MAX_SHARE) - varies - _in_flight_max(settings)
+    stream = _reads(settings) or {}
+    # Threads that read and write draw which comes next: no count of those varies more than a Poisson count.
+    drawn = (stream.get("arrivals") or {}).get("process") == "poisson" or stream.get("name") == TRANSACTIONS
+    varies = _DEVIATIONS * float(np.sqrt(planned)) if drawn else 0.0
+    outstanding = min([_in_flight_max(settings), *_waiting_threads({"streams": [stream]}).values()])
+    return planned * (1 - MISSING_MAX_SHARE) - varies - outstanding
 
 
 def _may_be_missing(recording: Recording, phase: Phase, not_issued: int, slice_ns: int) -> float:
@@ -148,5 +160,21 @@ def limited_by(recording: Recording, phase: Phase) -> LimitedBy:
     ran_ns = max((phase.end_ns or phase.start_ns) - phase.start_ns, 0)
     counted = count(recording, phase, SECOND_NS, max(-(-ran_ns // SECOND_NS), 1), US_NS)
     longest_us = 2.0 ** np.arange(BUCKETS)
-    outstanding = sum(each.service @ longest_us / 1e6 for each in counted.values())
-    return "drive" if np.max(outstanding) >= _FULL_SHARE * _in_flight_max(phase.settings or {}) else "host"
+    outstanding = {name: each.service @ longest_us / 1e6 for name, each in counted.items()}
+    if TRANSACTIONS in _waiting_threads(phase.settings or {}):
+        # The reads and the writes of the same threads.
+        both = [outstanding.pop(name) for name in (READS, WRITES) if name in outstanding]
+        outstanding[TRANSACTIONS] = np.sum(both, axis=0)
+    full = [np.max(sum(outstanding.values())) >= _FULL_SHARE * _in_flight_max(phase.settings or {})]
+    for name, threads in _waiting_threads(phase.settings or {}).items():
+        full.append(name in outstanding and np.max(outstanding[name]) >= _FULL_SHARE * threads)
+    return "drive" if any(full) else "host"
+
+
+def _waiting_threads(settings: dict[str, Any]) -> dict[str, int]:
+    """The threads of each stream whose threads have a schedule, and wait for their I/O."""
+    return {
+        str(each.get("name")): int(each.get("threads") or 1)
+        for each in settings.get("streams") or []
+        if (each.get("arrivals") or {}).get("process") == "act"
+    }

@@ -26,6 +26,8 @@ READS, LARGE_READS, LARGE_WRITES, WRITES, TOMB_RAIDER = (
     "writes",
     "tomb-raider",
 )
+#: Small reads and committed writes of the same threads, which draw which of the two comes next.
+TRANSACTIONS = "reads-and-writes"
 
 
 @dataclass(frozen=True)
@@ -86,28 +88,37 @@ def _stored(size_bytes: int) -> int:
 def streams(values: Mapping[str, Any], drives: int = 1) -> list[dict[str, Any]]:
     """The streams of one of several drives that share the load, as the job has them (docs/job.md).
 
-    A stream with nothing to do is left out. ``arrivals`` decides for small I/Os; large blocks come from one
-    thread each and are evenly spread in the original too.
+    A stream with nothing to do is left out. Large blocks come from one thread each, which is evenly spread by
+    itself; in phase it begins with the others, and has one I/O outstanding at most. There, committed writes
+    come from the threads that read, too, unless ``commit-min-bytes`` gives them sizes of their own.
     """
     load = derive_load(values)
     large_bytes = values["large-block-op-kbytes"] * KIB
     lag = {"max_lag_ns": values["max-lag-sec"] * SECOND_NS} if values["max-lag-sec"] else {}
     record: dict[str, Any] = {"from": load.stored_bytes, "to": load.stored_max_bytes}
-    small: dict[str, Any] = dict(lag)
-    if values["arrivals"] == "act":
-        small["threads"] = values["service-threads"]
-    # Of it and the drive's block the larger counts, and no block is shorter.
-    least = values["commit-min-bytes"] if values["commit-min-bytes"] >= BLOCK_MIN_BYTES else 0
+    in_phase = values["arrivals"] == "act"
+    small: dict[str, Any] = lag | ({"threads": values["service-threads"]} if in_phase else {})
+    blocks_process = "act" if in_phase else "constant"
+    least = _least_written_bytes(values)
     written = record | {"step": least} if least else record
     large = {"block_bytes": large_bytes, **lag}
     # act_storage opens its devices with O_DSYNC.
     write = {"read_share": 0.0} | ({} if values["disable-odsync"] else {"fua": True})
-    reads_per_s, writes_per_s = (_sent(values, rate) for rate in (load.reads_per_s, load.writes_per_s))
+    rates = rates_of_threads(values)
+    if len(rates) == 1:
+        mix = {**write, "read_share": load.reads_per_s / rates[0], "block_bytes": record, **small}
+        small_ios = [(TRANSACTIONS, rates[0], mix)]
+    else:
+        small_ios = [
+            (READS, rates[0], {"block_bytes": record, **small}),
+            (WRITES, rates[1], {**write, "block_bytes": written, **small}),
+        ]
+    first, *rest = [(name, _sent(values, rate), values["arrivals"], keys) for name, rate, keys in small_ios]
     wanted = [
-        (READS, reads_per_s, values["arrivals"], {"block_bytes": record, **small}),
-        (LARGE_READS, load.large_reads_per_s, "constant", large),
-        (LARGE_WRITES, load.large_writes_per_s, "constant", {**write, **large}),
-        (WRITES, writes_per_s, values["arrivals"], {**write, "block_bytes": written, **small}),
+        first,
+        (LARGE_READS, load.large_reads_per_s, blocks_process, large),
+        (LARGE_WRITES, load.large_writes_per_s, blocks_process, {**write, **large}),
+        *rest,
     ]
     made = [
         {"name": name, **rest, "arrivals": {"process": process, "rate_iops": rate / drives}}
@@ -119,6 +130,21 @@ def streams(values: Mapping[str, Any], drives: int = 1) -> list[dict[str, Any]]:
         scan = {"pattern": "sequential", "block_bytes": large_bytes}
         made.append({"name": TOMB_RAIDER, **scan, "arrivals": {"process": "after_completion", **think}})
     return made
+
+
+def rates_of_threads(values: Mapping[str, Any]) -> tuple[int, ...]:
+    """Small I/Os a second, by sets of service threads: of all together, or of reads and of writes."""
+    load = derive_load(values)
+    shared = values["arrivals"] == "act" and load.reads_per_s and load.writes_per_s
+    if shared and not _least_written_bytes(values):
+        return (load.reads_per_s + load.writes_per_s,)
+    return (load.reads_per_s, load.writes_per_s)
+
+
+def _least_written_bytes(values: Mapping[str, Any]) -> int:
+    """Of it and the drive's block the larger counts, and no block is shorter."""
+    least: int = values["commit-min-bytes"]
+    return least if least >= BLOCK_MIN_BYTES else 0
 
 
 def _sent(values: Mapping[str, Any], rate: int) -> int:

@@ -15,7 +15,15 @@ import numpy as np
 import testdrive
 from testdrive.act.configuration import KEYS
 from testdrive.act.counts import MS_NS, US_NS, Counts, Ints, count
-from testdrive.act.load import LARGE_READS, LARGE_WRITES, READS, SECOND_NS, WRITES, derive_load
+from testdrive.act.load import (
+    LARGE_READS,
+    LARGE_WRITES,
+    READS,
+    SECOND_NS,
+    TRANSACTIONS,
+    WRITES,
+    derive_load,
+)
 from testdrive.act.verdict import is_act, load_phase
 from testdrive.errors import UsageError
 from testdrive.manifest import Phase
@@ -24,7 +32,9 @@ from testdrive.recording import Recording
 #: The version whose form it is.
 VERSION = "6.6"
 _COLUMNS = 4
-_NOT_DRIVES = [key for key in KEYS if key not in ("device-names", "file-size-mbytes", "test-duration-sec")]
+_NOT_DRIVES = [key for key in KEYS if key not in ("device-names", "file-size-mbytes")]
+#: Keys that its newer versions do not have.
+_OF_OLDER = ("commit-min-bytes",)
 
 
 def write_log(recordings: Sequence[Recording], path: Path) -> None:
@@ -103,7 +113,8 @@ def _drives(parameters: dict[str, Any], recordings: Sequence[Recording], phases:
     # Every configuration has a stream with a rate of its own, whose parts make the whole.
     streams = (phases[0].settings or {}).get("streams") or []
     load = derive_load(parameters)
-    whole = {READS: load.reads_per_s, LARGE_WRITES: load.large_writes_per_s}
+    both = load.reads_per_s + load.writes_per_s
+    whole = {READS: load.reads_per_s, TRANSACTIONS: both, LARGE_WRITES: load.large_writes_per_s}
     drives = next(
         (
             round(whole[stream["name"]] / stream["arrivals"]["rate_iops"])
@@ -150,6 +161,9 @@ def _histograms(counted: Sequence[dict[str, Counts]], names: Sequence[str]) -> I
     for stream, by_drive in ((READS, True), (LARGE_READS, False), (LARGE_WRITES, False), (WRITES, True)):
         mine = [each[stream].service for each in counted if stream in each]
         if not mine:
+            if stream == LARGE_READS and any(LARGE_WRITES in each for each in counted):
+                # act_storage has both or none, also where no defragmentation reads.
+                yield stream, np.zeros_like(counted[0][LARGE_WRITES].service)
             continue
         yield stream, np.sum(mine, axis=0)
         if by_drive:
@@ -161,14 +175,14 @@ def _head(parameters: dict[str, Any], names: Sequence[str], drives: int, duratio
     rates = {
         key: parameters[key] * len(names) // drives for key in ("read-reqs-per-sec", "write-reqs-per-sec")
     }
-    parameters = parameters | rates
+    parameters = parameters | rates | {"test-duration-sec": duration_s}
     load = derive_load(parameters)
     yield f"\nACT version {VERSION}\nStorage device IO test\n"
     yield f"(in the form of act_storage, made by testdrive {testdrive.__version__})\n\n"
     yield "ACT-STORAGE CONFIGURATION\n"
-    yield f"device-names: {' '.join(names)}\nnum-devices: {len(names)}\ntest-duration-sec: {duration_s}\n"
+    yield f"device-names: {' '.join(names)}\nnum-devices: {len(names)}\n"
     for key in _NOT_DRIVES:
-        if key in parameters:
+        if key in parameters and (key not in _OF_OLDER or parameters[key]):
             value = parameters[key]
             yield f"{key}: {('no', 'yes')[value] if isinstance(value, bool) else value}\n"
     yield "\nDERIVED CONFIGURATION\n"

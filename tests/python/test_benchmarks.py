@@ -21,7 +21,17 @@ from support import missing, require
 CHECKOUT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(CHECKOUT))
 
-from benchmarks import act_peer, blktrace_trace, child, documents, engine, msr_trace, places, schedules  # noqa: E402
+from benchmarks import (  # noqa: E402
+    act_original,
+    act_peer,
+    blktrace_trace,
+    child,
+    documents,
+    engine,
+    msr_trace,
+    places,
+    schedules,
+)
 from benchmarks.__main__ import BENCHMARKS  # noqa: E402
 from benchmarks.errors import BenchmarkError  # noqa: E402
 from benchmarks.section import Section, Table, Target  # noqa: E402
@@ -89,14 +99,79 @@ def test_the_load_of_a_configuration_is_measured_beside_fio_with_its_histograms(
     section, said = run_smallest("act-peer", tmp_path)
     figures = section["figures"]
     assert figures["asked"] == {"reads": 8_500, "large-block-reads": 100, "large-block-writes": 100}
-    assert len(figures["rates"]) == len(figures["buckets"]) == 3
+    assert len(figures["rates"]) == len(figures["buckets"]) >= 3
     for who, rates in figures["rates"].items():
         for stream, wanted in figures["asked"].items():
             # However busy the host, nobody does more than was asked, but for an I/O of each thread's.
             assert all(0 < rate <= wanted + 10 for rate in rates[stream]["values"]), (who, stream)
             for rate, counts in zip(rates[stream]["values"], figures["buckets"][who][stream], strict=True):
                 assert sum(counts) == round(rate * figures["seconds"])
-    assert "| fio and its round before |" in said
+    peer = "act_storage" if "act_storage" in figures["rates"] else "fio, pread/pwrite"
+    assert f"| {peer} and its round before |" in said
+    assert ("act_storage itself was not found" in said) == ("act_storage" not in figures["rates"])
+
+
+LOG = """\
+ACT version 6.5
+
+after 1 sec:
+reads (3 total)
+ (00: 0000000001) (03: 0000000002)
+after 2 sec:
+reads (9 total)
+ (00: 0000000002) (03: 0000000003) (04: 0000000001) (07: 0000000001)
+ (40: 0000000002)
+/dev/loop0-reads (9 total)
+ (00: 0000000009)
+large-block-reads (0 total)
+
+"""
+
+
+def test_the_last_report_of_act_storage_is_read_bucket_by_bucket() -> None:
+    found = act_original.last_report(LOG, 36)
+    assert {name: int(each.sum()) for name, each in found.items()} == {
+        "reads": 9,
+        "/dev/loop0-reads": 9,
+        "large-block-reads": 0,
+    }
+    assert {at: int(found["reads"][at]) for at in np.flatnonzero(found["reads"])} == {
+        0: 2,
+        3: 3,
+        4: 1,
+        7: 1,
+        35: 2,
+    }
+    with pytest.raises(BenchmarkError, match="has 8 reads, and 9 in buckets"):
+        act_original.last_report(LOG.replace("reads (9 total)", "reads (8 total)", 1), 36)
+    with pytest.raises(BenchmarkError, match="has no report"):
+        act_original.last_report("ACT version 6.5\n", 36)
+
+
+def test_act_storage_is_found_by_its_variable_or_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(act_original.VARIABLE, raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert act_original.find() is None
+    program = tmp_path / "act_storage"
+    program.write_text(f"#!/bin/sh\nexec /bin/cat <<'END'\n{LOG}END\n")
+    program.chmod(0o755)
+    assert act_original.find() == program
+    assert act_original.version(program) == "ACT version 6.5"
+    assert act_original.run(program, tmp_path / "act_storage.conf", 60) == LOG
+    program.write_text('#!/bin/sh\necho "ERROR: drive(s) can\'t keep up"\n')
+    with pytest.raises(BenchmarkError, match=r"ended with 0: ERROR: drive\(s\)"):
+        act_original.run(program, tmp_path / "act_storage.conf", 60)
+    monkeypatch.setenv(act_original.VARIABLE, str(tmp_path / "nothing"))
+    with pytest.raises(BenchmarkError, match="which is no program"):
+        act_original.find()
+
+
+def test_latencies_are_counted_in_act_storages_buckets() -> None:
+    edges_ns = np.array([0, 999, 1_000, 1_999, 2_000, 3_999, 4_000, 7_999, 8_000, 1 << 60])
+    counted = act_peer._counted(edges_ns, np.ones(len(edges_ns), np.int64))
+    assert {at: int(counted[at]) for at in np.flatnonzero(counted)} == {0: 2, 1: 2, 2: 2, 3: 2, 4: 1, 35: 1}
 
 
 def test_histograms_are_as_far_apart_as_their_cumulated_shares() -> None:

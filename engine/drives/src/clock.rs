@@ -82,6 +82,17 @@ impl Clock {
             }
         }
     }
+
+    /// Waits until a time asleep, and is back a little late: as late as the kernel's timers are.
+    pub fn sleep_until_ns(&self, deadline_ns: i64) {
+        loop {
+            let left_ns = deadline_ns - self.now_ns();
+            if left_ns <= 0 {
+                return;
+            }
+            std::thread::sleep(Duration::from_nanos(left_ns as u64));
+        }
+    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -162,6 +173,9 @@ mod tests {
         for wait_ns in [0, 1_000, 100_000, 5_000_000] {
             let deadline_ns = clock.now_ns() + wait_ns;
             clock.wait_until_ns(deadline_ns);
+            assert!(clock.now_ns() >= deadline_ns);
+            let deadline_ns = clock.now_ns() + wait_ns;
+            clock.sleep_until_ns(deadline_ns);
             assert!(clock.now_ns() >= deadline_ns);
         }
     }

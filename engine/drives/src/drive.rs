@@ -97,6 +97,13 @@ pub trait Drive {
         Ok(false)
     }
 
+    /// When a command was begun that has just been polled, where the path hands commands to threads of its own: their system call may
+    /// begin long after `kick`, when the host has no CPU for them, and that is no time of the drive's. `None` is at `kick`.
+    fn begun_ns(&self, slot: u32) -> Option<i64> {
+        let _ = slot;
+        None
+    }
+
     /// Queues a command.
     ///
     /// # Errors

@@ -25,13 +25,21 @@ struct Task {
     buffer: usize,
 }
 
+/// What a thread of the pool did.
+struct Done {
+    completion: Completion,
+    begun_ns: i64,
+}
+
 /// Threads that each do one command at a time.
 pub(crate) struct Pool {
     /// What no thread has yet: the caller reads the clock between `queue` and `kick`.
     queued: Vec<Task>,
     tasks: Sender<Task>,
-    done: Receiver<Completion>,
+    done: Receiver<Done>,
     in_flight: usize,
+    /// By slot, when a thread began with what was reaped last.
+    begun_ns: Vec<i64>,
 }
 
 impl Pool {
@@ -44,18 +52,19 @@ impl Pool {
             // The threads end by themselves when the sender is dropped; one that is stuck in a dead drive must not be joined.
             thread::Builder::new().name(format!("io-{index}")).spawn(move || {
                 for task in waiting {
+                    let begun_ns = clock.now_ns();
                     let status = match execute(&device, &task) {
                         Ok(()) => 0,
                         Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
                     };
                     let completion = Completion { slot: task.slot, complete_ns: clock.now_ns(), status };
-                    if finished.send(completion).is_err() {
+                    if finished.send(Done { completion, begun_ns }).is_err() {
                         return;
                     }
                 }
             })?;
         }
-        Ok(Pool { queued: Vec::new(), tasks, done, in_flight: 0 })
+        Ok(Pool { queued: Vec::new(), tasks, done, in_flight: 0, begun_ns: Vec::new() })
     }
 
     /// Takes a command. `buffer` is where it reads from or writes to.
@@ -80,10 +89,7 @@ impl Pool {
     pub(crate) fn reap(&mut self, completions: &mut Vec<Completion>) {
         loop {
             match self.done.try_recv() {
-                Ok(completion) => {
-                    self.in_flight -= 1;
-                    completions.push(completion);
-                }
+                Ok(done) => self.take(done, completions),
                 Err(TryRecvError::Empty) => return,
                 Err(TryRecvError::Disconnected) => {
                     unreachable!("a thread of the pool ended while the pool stands")
@@ -94,10 +100,19 @@ impl Pool {
 
     /// Waits for one completion, at most `limit`.
     fn wait(&mut self, limit: Duration, completions: &mut Vec<Completion>) {
-        if let Ok(completion) = self.done.recv_timeout(limit) {
-            self.in_flight -= 1;
-            completions.push(completion);
+        if let Ok(done) = self.done.recv_timeout(limit) {
+            self.take(done, completions);
         }
+    }
+
+    fn take(&mut self, done: Done, completions: &mut Vec<Completion>) {
+        let slot = done.completion.slot as usize;
+        if slot >= self.begun_ns.len() {
+            self.begun_ns.resize(slot + 1, 0);
+        }
+        self.begun_ns[slot] = done.begun_ns;
+        self.in_flight -= 1;
+        completions.push(done.completion);
     }
 }
 
@@ -150,6 +165,10 @@ impl Drive for SyncDrive {
         self.clock.now_ns()
     }
 
+    fn begun_ns(&self, slot: u32) -> Option<i64> {
+        self.pool.begun_ns.get(slot as usize).copied()
+    }
+
     fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {
         if self.pool.in_flight() >= self.depth {
             return Err(SubmitError::Full);
@@ -181,7 +200,8 @@ impl Drive for SyncDrive {
                 break;
             }
             if self.pool.in_flight() == 0 {
-                self.clock.wait_until_ns(deadline_ns);
+                // Asleep: whoever spins here takes a CPU from the threads that are to do the work.
+                self.clock.sleep_until_ns(deadline_ns);
                 break;
             }
             self.pool.wait(WAIT_SLICE.min(Duration::from_nanos(left_ns as u64)), completions);
@@ -289,5 +309,46 @@ mod tests {
         }
         assert_eq!((completions[0].status, pool.in_flight(), content()), (0, 0, [0; BYTES]));
         assert!(completions[0].complete_ns >= submit_ns);
+    }
+
+    #[test]
+    fn a_command_that_waits_for_a_free_thread_has_not_begun() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(folder.path().join("drive"))
+            .unwrap();
+        file.write_all_at(&[7; 2 * BYTES], 0).unwrap();
+        let device = Device {
+            file: Arc::new(file),
+            kind: DeviceKind::File,
+            writable: true,
+            trims: true,
+            polled: false,
+            identity: DriveIdentity::default(),
+        };
+        let clock = Clock::start();
+        let mut pool = Pool::start(&device, clock, 1).unwrap();
+        for slot in 0..2 {
+            let command = Command {
+                offset_bytes: u64::from(slot) * BYTES as u64,
+                length_bytes: BYTES as u64,
+                opcode: Opcode::WriteZeroes,
+                flags: Flags::NONE,
+            };
+            pool.queue(slot, command, 0);
+        }
+        let kicked_ns = clock.now_ns();
+        pool.kick();
+        let mut completions = Vec::new();
+        while completions.len() < 2 {
+            pool.wait(WAIT_SLICE, &mut completions);
+        }
+        // The only thread does one after the other, in their order.
+        assert!(pool.begun_ns[0] >= kicked_ns);
+        assert!(pool.begun_ns[1] >= completions[0].complete_ns);
+        assert!(completions[1].complete_ns >= pool.begun_ns[1]);
     }
 }

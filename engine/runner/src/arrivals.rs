@@ -35,12 +35,14 @@ pub enum Arrivals {
         /// Of its gaps alone, so that places and mix are the same at every rate.
         random: SplitMix64,
     },
-    /// All generators at once.
+    /// All generators at once, each a thread that waits for its I/O: one that takes longer than a gap makes the next ones late.
     InPhase {
         /// I/Os per second of this generator.
         rate_iops: f64,
         /// The next one's number.
         turn: u64,
+        /// Whether the next one waits for the last.
+        waits: Waits,
     },
     /// One at a time.
     AfterCompletion {
@@ -49,6 +51,17 @@ pub enum Arrivals {
         /// When that is; `None` while one is in flight.
         ready_ns: Option<i64>,
     },
+}
+
+/// Whether a thread in phase waits for its I/O.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waits {
+    /// Nothing of it is in flight.
+    Idle,
+    /// One is in flight.
+    InFlight,
+    /// It does not wait any more.
+    Never,
 }
 
 impl Arrivals {
@@ -65,7 +78,7 @@ impl Arrivals {
                 random: SplitMix64::new(!seed),
             },
             Some(ArrivalsJob::Act { rate_iops }) => {
-                Arrivals::InPhase { rate_iops: rate_iops / count as f64, turn: 0 }
+                Arrivals::InPhase { rate_iops: rate_iops / count as f64, turn: 0, waits: Waits::Idle }
             }
             Some(ArrivalsJob::AfterCompletion { think_ns }) => {
                 Arrivals::AfterCompletion { think_ns: *think_ns, ready_ns: Some(0) }
@@ -88,9 +101,12 @@ impl Arrivals {
                 *time_ns -= *gap_ns * (1.0 - crate::places::unit(random)).ln();
                 *time_ns as i64
             }
-            Arrivals::InPhase { rate_iops, turn } => {
+            Arrivals::InPhase { rate_iops, turn, waits } => {
                 let due_ns = *turn as f64 * 1e9 / *rate_iops;
                 *turn += 1;
+                if *waits == Waits::Idle {
+                    *waits = Waits::InFlight;
+                }
                 due_ns.round() as i64
             }
             Arrivals::AfterCompletion { ready_ns, .. } => ready_ns.take().unwrap_or(0),
@@ -100,13 +116,28 @@ impl Arrivals {
     /// Whether the next I/O has no time before another one completes.
     #[inline]
     pub fn is_waiting(&self) -> bool {
-        matches!(self, Arrivals::AfterCompletion { ready_ns: None, .. })
+        matches!(
+            self,
+            Arrivals::AfterCompletion { ready_ns: None, .. }
+                | Arrivals::InPhase { waits: Waits::InFlight, .. }
+        )
     }
 
     /// One of the generator's I/Os has completed.
     pub fn completed(&mut self, at_ns: i64) {
-        if let Arrivals::AfterCompletion { think_ns, ready_ns } = self {
-            *ready_ns = Some(at_ns.saturating_add(*think_ns));
+        match self {
+            Arrivals::AfterCompletion { think_ns, ready_ns } => {
+                *ready_ns = Some(at_ns.saturating_add(*think_ns));
+            }
+            Arrivals::InPhase { waits, .. } if *waits == Waits::InFlight => *waits = Waits::Idle,
+            _ => {}
+        }
+    }
+
+    /// What has a time of its own waits for no completion any more.
+    pub fn release(&mut self) {
+        if let Arrivals::InPhase { waits, .. } = self {
+            *waits = Waits::Never;
         }
     }
 }
@@ -174,7 +205,12 @@ mod tests {
         let mut times: Vec<i64> = (0..threads)
             .flat_map(|index| {
                 let mut arrivals = Arrivals::new(Some(job), (index, threads), index, 0.0);
-                (0..each).map(|_| arrivals.next_ns()).collect::<Vec<_>>()
+                let mut next_ns = || {
+                    let due_ns = arrivals.next_ns();
+                    arrivals.completed(due_ns);
+                    due_ns
+                };
+                (0..each).map(|_| next_ns()).collect::<Vec<_>>()
             })
             .collect();
         times.sort_unstable();
@@ -202,6 +238,24 @@ mod tests {
         let times = merged(&ArrivalsJob::Act { rate_iops: 2_000.0 }, 60, 200);
         assert!(times.chunks_exact(60).all(|burst| burst.iter().all(|time_ns| *time_ns == burst[0])));
         assert_eq!((times[60], times[6_000]), (30_000_000, 3_000_000_000));
+    }
+
+    #[test]
+    fn a_thread_in_phase_waits_for_its_io_and_keeps_its_schedule() {
+        let job = ArrivalsJob::Act { rate_iops: 1_000.0 };
+        let mut arrivals = Arrivals::new(Some(&job), (0, 1), 0, 0.0);
+        assert_eq!((arrivals.is_waiting(), arrivals.next_ns(), arrivals.is_waiting()), (false, 0, true));
+        // It took two and a half gaps: the next two are late, none is left out.
+        arrivals.completed(2_500_000);
+        assert_eq!((arrivals.is_waiting(), arrivals.next_ns()), (false, 1_000_000));
+        assert!(arrivals.is_waiting());
+        // Once the time is over, what did not go is counted by its time.
+        arrivals.release();
+        assert_eq!(
+            (arrivals.is_waiting(), arrivals.next_ns(), arrivals.next_ns()),
+            (false, 2_000_000, 3_000_000)
+        );
+        assert!(!arrivals.is_waiting());
     }
 
     #[test]

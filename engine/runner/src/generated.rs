@@ -126,4 +126,9 @@ impl Source for Generated {
         self.found = None;
         self.parts[usize::from(part)].completed(part, at_ns);
     }
+
+    fn release(&mut self) {
+        self.found = None;
+        self.parts.iter_mut().for_each(Source::release);
+    }
 }

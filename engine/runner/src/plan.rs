@@ -111,8 +111,11 @@ impl PhasePlan<'_> {
 
     /// Whether the times of some I/Os follow from the completions of others.
     pub fn follows_completions(&self) -> bool {
-        let follows = |arrivals: &ArrivalsJob| matches!(arrivals, ArrivalsJob::AfterCompletion { .. });
-        matches!(self.job, PhaseJob::Synthetic(job) if job.streams.iter().any(|stream| follows(&stream.arrivals)))
+        let follows = |arrivals: &ArrivalsJob| {
+            matches!(arrivals, ArrivalsJob::AfterCompletion { .. } | ArrivalsJob::Act { .. })
+        };
+        let PhaseJob::Synthetic(job) = self.job else { return false };
+        job.arrivals.iter().chain(job.streams.iter().map(|stream| &stream.arrivals)).any(follows)
     }
 
     /// The CPU that the `index`-th submitter is kept on.

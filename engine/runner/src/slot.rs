@@ -39,6 +39,15 @@ impl Slot {
         busy: false,
     };
 
+    /// Its path began with it later than it was handed over. A closed loop's I/Os are never late.
+    #[inline]
+    pub fn begun(&mut self, begun_ns: i64, is_closed: bool) {
+        self.submit_ns = self.submit_ns.max(begun_ns);
+        if is_closed {
+            self.intended_ns = self.submit_ns;
+        }
+    }
+
     /// The row of the I/O.
     #[inline]
     pub fn row(&self, latency_ns: i64, status: i32, phase: u16) -> IoRecord {

@@ -42,4 +42,6 @@ pub trait Source {
     fn take(&mut self);
     /// An I/O that a generator made has completed, at a time from the phase's start; told where the orders ask for it.
     fn completed(&mut self, _part: u16, _at_ns: i64) {}
+    /// The time is over: what has a time of its own is to be found by it, whether or not it waits for a completion.
+    fn release(&mut self) {}
 }

@@ -147,6 +147,10 @@ impl Source for Synthetic {
     fn completed(&mut self, _part: u16, at_ns: i64) {
         self.arrivals.completed(at_ns);
     }
+
+    fn release(&mut self) {
+        self.arrivals.release();
+    }
 }
 
 #[cfg(test)]

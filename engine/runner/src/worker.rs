@@ -245,6 +245,8 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
                 self.report.starved += 1;
                 Wait::Until(self.drive.now_ns() + STARVED_WAIT_NS)
             }
+            // What the source waits for is a completion, of this submitter's I/Os.
+            Next::HeldBack if self.orders.tells_completions => Wait::Until(self.bounded(i64::MAX)),
             Next::HeldBack => Wait::Until(self.drive.now_ns() + STARVED_WAIT_NS),
             // A closed loop with all of its I/Os in flight has no time to keep.
             Next::At(i64::MAX) if matches!(self.orders.pacing, Pacing::Closed(_)) => {
@@ -276,6 +278,9 @@ impl<'d, 'a, D: Drive, S: Source> Worker<'d, 'a, D, S> {
             debug_assert!(slot.busy, "slot {} completed twice", completion.slot);
             slot.busy = false;
             self.free.push(completion.slot);
+            if let Some(begun_ns) = self.drive.begun_ns(completion.slot) {
+                slot.begun(begun_ns, matches!(self.orders.pacing, Pacing::Closed(_)));
+            }
             bytes += slot.planned.command.length_bytes;
             if self.orders.pacing == Pacing::Gated && slot.planned.opens_gates {
                 self.completed.push(completion.complete_ns);

@@ -39,13 +39,15 @@ def act_run(
     planned_s: float | None = None,
     accounting: Mapping[str, Any] | None = None,
     reads: Mapping[str, Any] | None = None,
+    small: Mapping[str, Any] | None = None,
     lateness_ms: float = 0.0,
     status: Sequence[int] | int = 0,
     **manifest: Any,
 ) -> Path:
     """A run whose reads took these times (ms), a list for each second; one large write beside them each.
 
-    ``reads`` are the arrivals that the job asked for, of small reads.
+    ``reads`` are the arrivals that the job asked for, of small reads. ``small`` is more of the stream of
+    small I/Os; where it has a share of reads, every second I/O of it is a write.
     """
     start_ns = 5 * SECOND_NS
     submit, latency, stream, opcode = [], [], [], []
@@ -55,13 +57,15 @@ def act_run(
             submit.append(start_ns + second * SECOND_NS + at)
             latency.append(round(each * MS))
             stream.append(2 if large else 0)
-            opcode.append(1 if large else 0)
+            opcode.append(1 if large or ("read_share" in (small or {}) and at % 2) else 0)
     planned_ns = round((len(slices_ms) if planned_s is None else planned_s) * SECOND_NS)
     ended_ns = planned_ns if ended_s is None else round(ended_s * SECOND_NS)
     streams = ["reads", "large-block-reads", "large-block-writes"]
     asked: list[dict[str, Any]] = [{"name": name} for name in streams]
     if reads is not None:
         asked[0] |= {"arrivals": dict(reads), "threads": 1}
+    asked[0] |= small or {}
+    streams[0] = asked[0]["name"]
     load = phase(
         kind="synthetic",
         start_ns=start_ns,

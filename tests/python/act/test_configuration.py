@@ -70,6 +70,18 @@ def test_files_stand_for_drives_where_their_size_is_given(tmp_path: Path) -> Non
     ]
 
 
+def test_lines_with_drives_add_up_and_an_initial_is_an_answer(tmp_path: Path) -> None:
+    text = (
+        "device-names: /dev/sda\ntest-duration-sec: 10\ndevice-names /dev/sdb;/dev/sdc\n"
+        "tomb-raider: y\ndisable-odsync: n\n"
+    )
+    found = read_configuration(written(tmp_path, text))
+    assert found.devices == ["/dev/sda", "/dev/sdb", "/dev/sdc"]
+    assert (found.values["tomb-raider"], found.values["disable-odsync"]) == (True, False)
+    with pytest.raises(UsageError, match=r":3: device-names: .* names /dev/sda twice"):
+        read_configuration(written(tmp_path, "test-duration-sec: 1\n" + "device-names: /dev/sda\n" * 2))
+
+
 def test_options_may_shorten_a_configuration_but_not_change_its_load(tmp_path: Path) -> None:
     path = written(tmp_path, "device-names: /dev/sda\ntest-duration-sec: 10\nread-reqs-per-sec: 10\n")
     bound = bind(load("act"), {"config": path, "slice": "5s", "prepare": "none"})

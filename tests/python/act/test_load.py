@@ -99,14 +99,42 @@ def test_a_committed_write_is_no_shorter_than_a_block() -> None:
 
 def test_in_phase_the_small_ios_come_from_the_service_threads() -> None:
     bursts = DEFAULTS | {"arrivals": "act", "service-threads": 40}
-    reads, large, _ = streams(bursts)
+    reads, *large = streams(bursts)
     assert (reads["threads"], reads["arrivals"]["process"]) == (40, "act")
-    assert ("threads" in large, large["arrivals"]["process"]) == (False, "constant")
+    # One thread reads large blocks and one writes them, and they begin with the others.
+    assert [("threads" in each, each["arrivals"]["process"]) for each in large] == [(False, "act")] * 2
     # Each thread has a whole number a second, of which each of three drives has a third.
     several = DEFAULTS | {"arrivals": "act", "service-threads": 64, "read-reqs-per-sec": 6_000}
     assert streams(several, 3)[0]["arrivals"]["rate_iops"] == 93 * 64 / 3
     with pytest.raises(UsageError, match="service-threads is 3000; give at most 2000"):
         bind(load("act"), {"arrivals": "act", "service-threads": "3000"})
+
+
+def test_in_phase_the_threads_that_read_commit_the_writes_too() -> None:
+    values = DEFAULTS | VECTOR | {"arrivals": "act", "service-threads": 64}
+    both, large_reads, large_writes = streams(values)
+    assert both == {
+        "name": "reads-and-writes",
+        "read_share": 2500 / 4500,
+        "fua": True,
+        "block_bytes": {"from": 1504, "to": 4000},
+        "max_lag_ns": 10 * 10**9,
+        "threads": 64,
+        # 4,500 a second of all 64 threads are 70 of each.
+        "arrivals": {"process": "act", "rate_iops": 70 * 64},
+    }
+    assert (large_reads["name"], large_writes["name"]) == ("large-block-reads", "large-block-writes")
+    # Writes of sizes of their own have threads of their own.
+    apart = streams(values | {"commit-min-bytes": 1024})
+    assert [each["name"] for each in apart] == [
+        "reads",
+        "large-block-reads",
+        "large-block-writes",
+        "writes",
+    ]
+    # Too few writes for a thread each are enough with the reads, as in act_storage.
+    few = {"arrivals": "act", "service-threads": "40", "write-reqs-per-sec": "10", "commit-to-device": "yes"}
+    assert streams(bind(load("act"), few).values)[0]["arrivals"]["rate_iops"] == 2010 // 40 * 40
 
 
 @pytest.mark.parametrize(

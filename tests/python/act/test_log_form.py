@@ -59,6 +59,46 @@ def test_the_configuration_and_what_was_derived_stand_before(tmp_path: Path) -> 
     }
 
 
+def test_the_head_has_the_keys_of_the_newer_versions_in_their_order(tmp_path: Path) -> None:
+    parameters = {"service-threads": 10, "commit-min-bytes": 0, "max-lag-sec": 10}
+    path = log_of(tmp_path, act_run(tmp_path / "one.rec", [MIXED], parameters=parameters))
+    keys = list(read_log(path).configuration)
+    assert keys[:5] == [
+        "device-names",
+        "num-devices",
+        "service-threads",
+        "test-duration-sec",
+        "report-interval-sec",
+    ]
+    assert keys[-1] == "max-lag-sec"
+    assert "commit-min-bytes" not in keys
+
+
+def test_large_reads_stand_in_the_log_of_a_load_that_has_none(tmp_path: Path) -> None:
+    path = act_run(tmp_path / "one.rec", [MIXED])
+    manifest = path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"large-block-reads"', '"tomb-raider"'))
+    log = read_log(log_of(tmp_path, path))
+    assert log.names == ["reads", "sim:one-reads", "large-block-reads", "large-block-writes"]
+    assert log.after[1]["large-block-reads"] == {}
+
+
+def test_reads_and_writes_of_the_same_threads_are_two_histograms(tmp_path: Path) -> None:
+    small = {"name": "reads-and-writes", "read_share": 0.5}
+    log = read_log(log_of(tmp_path, act_run(tmp_path / "one.rec", [MIXED], small=small)))
+    assert log.names == [
+        "reads",
+        "sim:one-reads",
+        "large-block-reads",
+        "large-block-writes",
+        "writes",
+        "sim:one-writes",
+    ]
+    # Of the times of MIXED, every second one is a write's.
+    assert log.after[1]["reads"] == {0: 1, 1: 1, 2: 1, 4: 1, 10: 1}
+    assert log.after[1]["writes"] == {0: 1, 1: 1, 3: 1, 7: 1}
+
+
 def test_microseconds_and_longer_intervals(tmp_path: Path) -> None:
     options = {"microsecond-histograms": True, "report-interval-sec": 2}
     run = act_run(tmp_path / "one.rec", [[0.001], [0.0005], [5.0]], parameters=options)

@@ -149,6 +149,37 @@ def test_a_load_that_was_not_delivered_cannot_pass_and_who_held_it_back_is_said(
     assert judged(tmp_path / "c.rec", [FAST] * 2, accounting={"arrivals_not_issued": 1}).verdict == "pass"
 
 
+@pytest.mark.parametrize(("threads", "limit"), [(1, "drive"), (40, "host")])
+def test_a_drive_is_full_where_each_thread_that_waits_has_an_io(
+    tmp_path: Path, threads: int, limit: str
+) -> None:
+    # A thousand reads of half a millisecond keep one thread half of the time, by device time.
+    path = act_run(
+        tmp_path / "real.rec",
+        [FAST],
+        reads={"process": "act", "rate_iops": 2_000.0},
+        small={"threads": threads},
+        accounting={"arrivals_not_issued": 1_000},
+    )
+    manifest = path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"modelled": true', '"modelled": false'))
+    with Recording.open(path) as recording:
+        assert judge(recording).limited_by == limit
+
+
+def test_reads_that_threads_draw_among_their_ios_vary(tmp_path: Path) -> None:
+    small = {"name": "reads-and-writes", "read_share": 0.5, "threads": 10}
+    asked = {"process": "act", "rate_iops": 2_000.0}
+    found = judged(
+        tmp_path / "a.rec", [FAST * 2], reads=asked, small=small, parameters={"commit-to-device": 1}
+    )
+    assert (found.verdict, found.missing, found.slices[0].reads) == ("pass", None, 1_000)
+    fewer = judged(tmp_path / "b.rec", [[0.5] * 800], reads=asked, small=small)
+    # No more than the threads may be outstanding, and 400 are far from the mean of 1,000.
+    assert fewer.missing is not None
+    assert "400 of 1,000 reads/s in slice 1" in fewer.reasons[0]
+
+
 def test_a_slice_with_fewer_reads_than_were_asked_for_cannot_pass(tmp_path: Path) -> None:
     asked = {"process": "constant", "rate_iops": 4_000.0}
     found = judged(tmp_path / "a.rec", [FAST * 4, FAST * 2, FAST * 4], reads=asked)

@@ -47,6 +47,7 @@ impl<D: Drive, S: Source> Worker<'_, '_, D, S> {
             return;
         }
         let end_ns = self.orders.end_ns.map_or(now_ns, |end_ns| end_ns.min(now_ns));
+        self.source.release();
         while !self.shared.stop.requested() {
             match self.source.peek() {
                 Peek::Ready(planned) if self.orders.start_ns.saturating_add(planned.due_ns) < end_ns => {
