@@ -109,6 +109,23 @@ fn threads_of_act_go_in_phase() {
 }
 
 #[test]
+fn a_thread_of_act_waits_for_its_io_and_what_did_not_go_is_counted() {
+    let bench = Bench::new();
+    // Each of two threads is due every 2 us, which is far more than the model does.
+    let act = json!([{"arrivals": {"process": "act", "rate_iops": 1_000_000}, "threads": 2}]);
+    let ran = bench.phase(SIM, phase(&act, json!({"duration_ns": SECOND_NS / 20})));
+    let mut rows = of(&ran, 0);
+    rows.sort_by_key(|row| row.submit_ns);
+    let mut ends_ns: Vec<i64> = rows.iter().map(|row| row.submit_ns + row.latency_ns).collect();
+    ends_ns.sort_unstable();
+    assert!(rows.len() > 10, "{}", rows.len());
+    // The third goes once one of the first two has completed, and so on.
+    assert!(rows[2..].iter().zip(&ends_ns).all(|(row, end_ns)| row.submit_ns >= *end_ns));
+    let not_issued = ran.accounting("arrivals_not_issued").as_u64().unwrap();
+    assert_eq!(rows.len() as u64 + not_issued, 50_000);
+}
+
+#[test]
 fn a_thread_may_go_on_after_its_completion_beside_streams_with_times() {
     let bench = Bench::new();
     let think_ns = 1_000_000;
