@@ -1,7 +1,8 @@
 """What a drive logged of itself: ``drive_events.jsonl`` of a recording (docs/recording-format.md).
 
 Drives that tell what they are busy with leave one, so far the modelled ones, and so does the user-space
-driver where a controller did not answer.
+driver where a controller did not answer. Of an NVMe drive that the kernel's driver has, what that did to its
+controller is there.
 """
 
 from __future__ import annotations
@@ -38,6 +39,20 @@ class DriveEvent(BaseModel):
         return overlap_ns, overlap_ns / length_ns if length_ns else 1.0
 
 
+def logged_events(recording: Recording) -> Iterator[DriveEvent]:
+    """Every event that the recording has of its drive, in any phase, by the recording's own clock.
+
+    Raises
+    ------
+    RecordingError
+        If the file is not what the format says.
+    """
+    if recording.manifest.drive_events is None:
+        return iter(())
+    # What a crash left behind the lines that the manifest knows may be the part of one.
+    return islice(_lines(recording.path / EVENTS_NAME), recording.manifest.drive_events.events)
+
+
 def drive_events(recording: Recording) -> list[DriveEvent]:
     """The drive's events in the measured phases, with times as :meth:`Recording.table` has them.
 
@@ -49,13 +64,8 @@ def drive_events(recording: Recording) -> list[DriveEvent]:
     RecordingError
         If the file is not what the format says.
     """
-    path = recording.path / EVENTS_NAME
-    if recording.manifest.drive_events is None:
-        return []
     spans = recording.measured_spans()
-    # What a crash left behind the lines that the manifest knows may be the part of one.
-    lines = islice(_lines(path), recording.manifest.drive_events.events)
-    return [part for event in lines for part in _measured(event, spans)]
+    return [part for event in logged_events(recording) for part in _measured(event, spans)]
 
 
 def _lines(path: Path) -> Iterator[DriveEvent]:

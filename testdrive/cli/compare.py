@@ -50,6 +50,9 @@ def compare(
     console = stdout_console()
     for name, said in made.losses:
         console.print(f"{name} lost events, and what is counted from it is too low: {said}", style="red")
+    for row in (row for row in made.rows if row["incidents"]):
+        lost = f", {row['lost_ios']:,} I/Os lost" if row["lost_ios"] else ""
+        console.print(f"{row['name']} stopped answering, was reset or lost{lost}: see the page", style="red")
     console.print(comparison_table(made.rows))
     console.print(f"page: {made.page}", soft_wrap=True)
     return 0

@@ -10,7 +10,7 @@ from rich.constrain import Constrain
 from rich.padding import Padding
 from rich.text import Text
 
-from testdrive.cli.statement_view import COLUMNS, losses_lines
+from testdrive.cli.statement_view import COLUMNS, incident_lines, losses_lines
 from testdrive.cli.tables import table
 from testdrive.recording import Recording
 from testdrive.statement.contrast import Contrast, contrasts
@@ -25,6 +25,7 @@ def contrast_view(
     """What each of two workloads is in words, and all their figures side by side."""
     given = zip(names, recordings, strict=True)
     parts = losses_lines((name, recording.manifest, recording.path) for name, recording in given)
+    parts += incident_lines(zip(names, summaries, strict=True))
     for letter, name, summary in zip("AB", names, summaries, strict=True):
         parts.append(Text.assemble((f"{letter}  ", "bold"), (name, "bold")))
         parts += [Padding(Text(said), (0, 0, 0, 3)) for said in sentences(summary)]

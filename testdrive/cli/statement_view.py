@@ -15,7 +15,7 @@ from rich.text import Text
 from testdrive.cli.charts import bar, resampled, spark
 from testdrive.cli.summary_view import origin, pairs, summary_parts
 from testdrive.manifest import UNKNOWN, Manifest, Warning_
-from testdrive.report import units
+from testdrive.report import incidents, units
 from testdrive.report.losses import TITLE, gathered, is_loss
 from testdrive.report.rows import dig
 from testdrive.statement.needs import drive_writes_per_day, needs
@@ -39,6 +39,7 @@ def statement_view(
     """Everything that `inspect` shows of one recording, in the order in which someone asks."""
     parts: list[RenderableType] = [pairs(origin(summary, manifest))]
     parts += losses_lines([(recording.stem, manifest, recording)])
+    parts += incident_lines([(recording.stem, summary)])
     parts.append(Text())
     parts += [Padding(Text(said), (0, 0, 0, 2)) for said in sentences(summary)]
     parts += _titled("What a drive needs for it", needs_table(summary, capacities_bytes))
@@ -52,7 +53,7 @@ def statement_view(
             ("warning: ", "yellow"), f"{warning.message.rstrip('.')}; {warning.remedy}".rstrip("; ")
         )
         for warning in map(Warning_.model_validate, summary["warnings"])
-        if not is_loss(warning)
+        if not is_loss(warning) and not incidents.is_incident(warning)
     ]
     return Constrain(Group(*parts), COLUMNS)
 
@@ -66,6 +67,16 @@ def losses_lines(recordings: Iterable[tuple[str, Manifest, Path]]) -> list[Rende
     alone = len(given) == 1 and all(name == given[0][0] for name, _ in found)
     lines = (Text(said if alone else f"{name}: {said}", style="red") for name, said in found)
     return [Text(TITLE, style="bold red"), *(Padding(line, (0, 0, 0, 2)) for line in lines)]
+
+
+def incident_lines(summaries: Iterable[tuple[str, Summary]]) -> list[RenderableType]:
+    """What happened to the drives of runs, which stands before every figure of them."""
+    given = list(summaries)
+    found = incidents.told_incidents(given)
+    if not found:
+        return []
+    lines = (Text(said if len(given) == 1 else f"{name}: {said}", style="red") for name, said in found)
+    return [Text(incidents.TITLE, style="bold red"), *(Padding(line, (0, 0, 0, 2)) for line in lines)]
 
 
 def _titled(title: str, part: RenderableType) -> list[RenderableType]:

@@ -97,7 +97,14 @@ def _latency(summary: Summary) -> Pairs:
     )
     peak = units.time(summary["peak_latency_ns"])
     what = f", a {summary['peak_opcode']}" if summary["peak_opcode"] else ""
-    yield "peak latency", f"{peak} at {units.moment(summary['peak_time_ns'])}{what}"
+    at_least = metric_at(summary, "lost_ios.percentiles_at_least_ns.max")
+    if at_least is not None:
+        lost = units.count(metric_at(summary, "lost_ios.ios"))
+        yield "peak latency", f"at least {units.time(at_least)}, with the {lost} I/Os lost; else"
+    yield (
+        "peak latency" if at_least is None else "",
+        f"{peak} at {units.moment(summary['peak_time_ns'])}{what}",
+    )
     yield "peak recovery", words.recovery(summary)
     for burst in summary.get("bursts") or []:
         end = f"{units.time(burst['recovery_ns'])} long" if burst.get("end_ns") else "to the end"
@@ -130,6 +137,7 @@ def _percentiles(summary: Summary) -> Table:
             for name in (*OPCODES, UNKNOWN)
             if metric_at(summary, f"percentiles_ns.by_opcode.{name}")
         },
+        "≥ with those lost": "lost_ios.percentiles_at_least_ns",
         "of I/O time": "percentiles_ns.latency_weighted",
         "response": "response_percentiles_ns.io_weighted",
     }

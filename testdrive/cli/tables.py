@@ -173,12 +173,18 @@ def comparison_table(rows: Sequence[Entry]) -> Table:
         made.add_row(
             str(row["name"]),
             _baseline(row),
-            units.time(row["peak_latency_ns"]),
+            _peak(row),
             _recovery(row),
             units.time(late) if late is not None else words.code(row.get("service_p99_9_code")),
             _fidelity(row.get("fidelity_verdict"), str(row.get("role"))),
         )
     return made
+
+
+def _peak(row: Entry) -> str:
+    """The largest latency, at least what a lost I/O was waited for."""
+    at_least = row.get("peak_at_least_ns")
+    return units.time(row["peak_latency_ns"]) if at_least is None else f"≥ {units.time(at_least)}"
 
 
 def run_table(title: str, summary: Entry, *, together: bool = False) -> Group:
@@ -192,6 +198,10 @@ def run_table(title: str, summary: Entry, *, together: bool = False) -> Group:
     counts = summary.get("io_counts") or {}
     made.add_row("I/Os recorded", units.count(counts.get("ios")))
     made.add_row("errors", units.count(counts.get("errors")))
+    if metric_at(summary, "lost_ios.ios"):
+        made.add_row("of them lost", units.count(metric_at(summary, "lost_ios.ios")))
+        at_least = metric_at(summary, "lost_ios.percentiles_at_least_ns.max")
+        made.add_row("longest I/O, with those", f"≥ {units.time(at_least)}")
     if summary.get("baseline_code") == _ROWS_NOT_KEPT:
         for name, key in (("mean of all seconds", "mean"), ("1 % of seconds below", "p1"), ("least", "min")):
             value = metric_at(summary, f"consistency.iops_{key}")

@@ -16,6 +16,7 @@ from testdrive.report.decision import decision_table
 from testdrive.report.fidelity import fidelity_section
 from testdrive.report.figures import write_figures
 from testdrive.report.html import Markup
+from testdrive.report.incidents import incidents_box
 from testdrive.report.losses import gathered, losses_box
 from testdrive.report.page import frame, write_page
 from testdrive.report.plots import latency_section, offsets_section, percentiles_section, power_section
@@ -110,6 +111,7 @@ def _body(lineup: Lineup, rows: Sequence[Row], views: Views, ratios: Ratios) -> 
         _title(lineup),
         html.escape(_lead(lineup, rows)),
         losses_box(subjects, lineup.unseen),
+        incidents_box(subjects),
         verdict_box(subjects, rows),
         html.section("decision", "Drives side by side", decision_table(subjects, rows), link="Table"),
         warnings_box(subjects, lineup.notes),

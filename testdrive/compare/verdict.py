@@ -11,7 +11,7 @@ from testdrive.report.rows import Row
 from testdrive.report.subject import Subject
 from testdrive.report.verdict import mark, outcome, sentences
 
-_ORDER = {"calm": 0, "reserved": 1, "recovers": 2, "unknown": 3, "fails": 4}
+_ORDER = {"calm": 0, "reserved": 1, "recovers": 2, "unknown": 3, "fails": 4, "unanswering": 5}
 
 
 def verdict_box(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
@@ -81,6 +81,10 @@ def headline(rows: Sequence[Row]) -> str:
     if by_class["fails"]:
         names = words.listed([str(row["name"]) for row in by_class["fails"]])
         said.append(f"{names} {'does' if len(by_class['fails']) == 1 else 'do'} not handle it.")
+    if by_class["unanswering"]:
+        names = words.listed([str(row["name"]) for row in by_class["unanswering"]])
+        verb = "was" if len(by_class["unanswering"]) == 1 else "were"
+        said.append(f"{names} stopped answering, {verb} reset or lost, whatever the latencies say.")
     if by_class["unknown"]:
         names = words.listed([str(row["name"]) for row in by_class["unknown"]])
         said.append(f"Of {names} nothing can be said.")

@@ -16,6 +16,7 @@ from testdrive.methods.method import Method
 from testdrive.report import html, units, words
 from testdrive.report.conditions import conditions_section, warnings_box
 from testdrive.report.html import Markup, Section
+from testdrive.report.incidents import incidents_box
 from testdrive.report.losses import losses_box
 from testdrive.report.pack import pack
 from testdrive.report.page import frame, write_page
@@ -84,6 +85,7 @@ def _body(title: str, subjects: Sequence[Subject], found: Found) -> Markup:
         title,
         html.join(manifest.plan.question if manifest.plan else None, " ", _drives(subjects)),
         losses_box(subjects),
+        incidents_box(subjects),
         warnings_box(subjects, notes),
         *(section for method, findings in found for section in _sections(method, findings)),
         power_figures(subjects),

@@ -8,6 +8,7 @@ follow from the summary, so that recordings that were made before have them, too
   the warning says how to tell.
 - ``too_few_samples``: a percentile that reports state, p99 or p99.9, has fewer I/Os than its confidence asks
   for (``percentiles.SAMPLES_MIN``), and is left out.
+- those of a drive that did not answer, was reset or was lost (:mod:`testdrive.metrics.incidents`);
 - ``thermal_limit``: in a measured phase the drive logged that it slowed itself down for its temperature, or
   its SMART log counted a limit of it.
 """
@@ -19,6 +20,7 @@ from typing import Any
 
 from testdrive.drive_events import drive_events
 from testdrive.manifest import Warning_
+from testdrive.metrics.incidents import incidents
 from testdrive.metrics.metric import TOO_FEW_SAMPLES
 from testdrive.metrics.percentiles import SAMPLES_MIN
 from testdrive.metrics.telemetry import thermal_growth
@@ -37,7 +39,12 @@ def derived_warnings(recording: Recording, summary: Summary) -> list[Warning_]:
     """The warnings that follow from a summary; none of a recording that is no run."""
     if recording.manifest.kind != "run":
         return []
-    return [*_late(recording, summary), *_scarce(summary), *_hot(recording)]
+    return [
+        *incidents(recording, summary),
+        *_late(recording, summary),
+        *_scarce(summary),
+        *_hot(recording),
+    ]
 
 
 def _late(recording: Recording, summary: Summary) -> Iterator[Warning_]:

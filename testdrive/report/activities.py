@@ -1,4 +1,4 @@
-"""What modelled drives were busy with in their bursts, by their own log, as a part of the page."""
+"""What drives were busy with in their bursts, by their own log or the driver's, as a part of the page."""
 
 from __future__ import annotations
 
@@ -28,17 +28,22 @@ def activities_table(subjects: Sequence[Subject]) -> Markup | None:
     told = [(one, explanation) for one, explanation in found if explanation is not None]
     if not told:
         return None
+    modelled = all(one.modelled for one, _ in told)
+    said = " (modelled)" if modelled else ""
     rows = [cells for one, explanation in told for cells in _rows(one, explanation)]
     table = html.table(
         ["Drive", "When", "Busy with", "Time", "Of that time", "Of the run", "Amount", "Longest stretch"],
         rows,
-        caption="The drives' own events, what took most of the time first (modelled)",
+        caption="The drives' own events, what took most of the time first" + said,
     )
     return html.join(
         html.tag("h3", "What the drives were busy with"),
         html.tag(
             "p",
-            "By the log that a modelled drive keeps of itself. What takes more of a burst than of the whole "
+            "By the log that a modelled drive keeps of itself. "
+            if modelled
+            else "By what the driver had to do to the controller. ",
+            "What takes more of a burst than of the whole "
             "run deserves attention; what goes on all the time explains no burst. ",
             _left_out(told),
         ),

@@ -7,6 +7,7 @@ from typing import Any
 
 from testdrive.report import html, units, words
 from testdrive.report.html import Markup, Node
+from testdrive.report.incidents import is_incident
 from testdrive.report.losses import is_loss
 from testdrive.report.plots import badge
 from testdrive.report.power_tables import power_statement
@@ -52,11 +53,11 @@ def warnings_box(subjects: Sequence[Subject], notes: Sequence[str] = ()) -> Mark
 def _warnings(subject: Subject) -> list[tuple[str, str]]:
     manifest = subject.manifest
     found = [(words.SHORT_FORM, "Run it without --short.")] if manifest.plan and manifest.plan.short else []
-    # What was lost stands above everything else (losses.py) and is not said twice.
+    # What was lost and what happened to the drive stand above everything else, and are not said twice.
     found += [
         (warning.message or warning.code, warning.remedy)
         for warning in subject.warnings
-        if not is_loss(warning)
+        if not is_loss(warning) and not is_incident(warning)
     ]
     found += [
         (f"{dropped.count:,} {units.TIMES} {dropped.what} could not be used.", "")

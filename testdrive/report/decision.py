@@ -46,7 +46,8 @@ def decision_table(subjects: Sequence[Subject], rows: Sequence[Row]) -> Markup:
                 html.tag(
                     "li",
                     "Peak latency: the single slowest read or write, and how long after the start it was "
-                    "submitted.",
+                    "submitted. Of lost I/Os no more is known than how long they were waited for: with them "
+                    "the peak, and a percentile, is at least (≥) as told.",
                 ),
                 html.tag(
                     "li",
@@ -80,14 +81,14 @@ def _cells(subject: Subject, row: Row) -> list[Node]:
     return [
         html.join(name_cell(subject), html.tag("small", mark(row))),
         _baseline(row),
-        html.join(units.time(row["peak_latency_ns"]), _when(row)),
+        html.join(units.time(row["peak_latency_ns"]), _when(row), _at_least(row)),
         _recovery(row),
         fidelity_mark(row),
-        *(_or_code(row[f"service_{name}_ns"], row[f"service_{name}_code"]) for name in PERCENTILES),
+        *(_percentile(row, name) for name in PERCENTILES),
         _or_code(late, row["response_code"]),
         _stalls(row),
         units.count(row["ios"]),
-        units.count(row["errors"]),
+        html.join(units.count(row["errors"]), _lost(row)),
     ]
 
 
@@ -118,6 +119,25 @@ def _stalls(row: Row) -> Node:
 def _when(row: Row) -> Markup | None:
     moment = row["peak_time_ns"]
     return html.tag("small", f"at {units.moment(moment)}") if moment is not None else None
+
+
+def _percentile(row: Row, name: str) -> Node:
+    value, at_least = row[f"service_{name}_ns"], row[f"service_{name}_at_least_ns"]
+    shown = _or_code(value, row[f"service_{name}_code"])
+    if at_least is None or value is None or at_least <= value:
+        return shown
+    return html.join(shown, html.tag("small", f"≥ {units.time(at_least)} with those lost"))
+
+
+def _at_least(row: Row) -> Markup | None:
+    """What the peak is worth where I/Os were lost, of which none is known but how long it was waited for."""
+    if not row["lost_ios"]:
+        return None
+    return html.tag("small", f"≥ {units.time(row['peak_at_least_ns'])} with those lost")
+
+
+def _lost(row: Row) -> Markup | None:
+    return html.tag("small", f"{units.count(row['lost_ios'])} of them lost") if row["lost_ios"] else None
 
 
 def _or_code(value_ns: float | None, code: str | None) -> Node:

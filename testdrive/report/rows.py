@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from testdrive.report.incidents import is_incident
 from testdrive.report.subject import Subject
 
 PERCENTILES = ("p50", "p99", "p99_9", "p99_99")
@@ -57,6 +58,9 @@ def row(subject: Subject) -> Row:
         "errors": counts.get("errors", 0),
         "left_out_ios": _left_out(subject),
         "no_completion": counts.get("no_completion", 0),
+        "lost_ios": dig(summary, "lost_ios.ios") or 0,
+        "peak_at_least_ns": dig(summary, "lost_ios.percentiles_at_least_ns.max"),
+        "incidents": [each.code for each in subject.warnings if is_incident(each)],
         "bursts": dig(summary, "bursts") or [],
         "stall_time": dig(summary, "stall_time"),
         "fidelity_verdict": dig(summary, "fidelity.verdict"),
@@ -72,6 +76,7 @@ def row(subject: Subject) -> Row:
         result[f"service_{name}_code"] = dig(summary, f"percentile_codes.io_weighted.{name}") or dig(
             summary, "latency_weighted_code"
         )
+        result[f"service_{name}_at_least_ns"] = dig(summary, f"lost_ios.percentiles_at_least_ns.{name}")
     result["response_p99_9_ns"] = dig(summary, "response_percentiles_ns.io_weighted.p99_9")
     result["response_code"] = dig(summary, "response_code") or dig(
         summary, "response_percentile_codes.io_weighted.p99_9"

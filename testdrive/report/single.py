@@ -13,6 +13,7 @@ from testdrive.report.decision import decision_table
 from testdrive.report.fidelity import fidelity_section, name_cell
 from testdrive.report.figures import write_figures
 from testdrive.report.html import Markup
+from testdrive.report.incidents import incidents_box
 from testdrive.report.losses import losses_box
 from testdrive.report.page import frame, write_page
 from testdrive.report.plots import latency_section, offsets_section, percentiles_section, power_section
@@ -67,6 +68,7 @@ def _body(one: Subject, figures: Row, views: Views) -> Markup:
         f"Report: {one.name}",
         _lead(one, figures),
         losses_box([one]),
+        incidents_box([one]),
         _verdict(one, figures),
         warnings_box([one]),
         html.section("decision", "Figures", decision_table([one], [figures])),

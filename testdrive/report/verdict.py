@@ -8,7 +8,7 @@ from testdrive.report import html, units, words
 from testdrive.report.html import Markup
 from testdrive.report.rows import Row
 
-Outcome = Literal["calm", "reserved", "recovers", "fails", "unknown"]
+Outcome = Literal["calm", "reserved", "recovers", "fails", "unanswering", "unknown"]
 _MARKS = {
     "calm": ("✓ handles it", "good"),
     "reserved": ("△ no burst, with reservations", "caution"),
@@ -22,9 +22,12 @@ _FAILING = ("never_recovered", "unstable", "saturated")
 def outcome(row: Row) -> Outcome:
     """Return the class of a recording.
 
-    It is that of its worst burst; but a run without one that failed I/Os, ended early, left a part of the
-    workload out or was not the same workload has not shown that its drive handles it.
+    A drive that stopped answering, was reset or was lost has no other. Else it is that of its worst burst;
+    but a run without one that failed I/Os, ended early, left a part of the workload out or was not the same
+    workload has not shown that its drive handles it.
     """
+    if row["incidents"]:
+        return "unanswering"
     code = row["recovery_code"]
     if code in _FAILING or row["baseline_code"] in _FAILING:
         return "fails"
@@ -38,15 +41,24 @@ def mark(row: Row) -> Markup:
     """Return the class in words, with a sign and a colour."""
     if row["role"] == "original":
         return html.tag("span", "the workload itself", class_="note")
-    text, class_ = _MARKS[outcome(row)]
+    found = outcome(row)
+    text, class_ = (_incident(row), "bad") if found == "unanswering" else _MARKS[found]
     return html.tag("span", text, class_=f"mark {class_}")
+
+
+def _incident(row: Row) -> str:
+    codes = row["incidents"]
+    if "drive_lost" in codes:
+        return "✗ was lost"
+    return "✗ stopped answering" if "command_timeout" in codes or row["lost_ios"] else "✗ was reset"
 
 
 def sentences(row: Row) -> str:
     """Return what is to be said of a recording: its latency, its worst burst, errors, fidelity."""
-    said = [_latency(row), *_trims(row)]
-    if row["errors"]:
-        said.append(f"{words.plural(row['errors'], 'I/O')} failed.")
+    said = [*_lost(row), _latency(row), *_trims(row)]
+    if row["errors"] > row["lost_ios"]:
+        others = " others" if row["lost_ios"] else ""
+        said.append(f"{words.plural(row['errors'] - row['lost_ios'], 'I/O')}{others} failed.")
     if row["no_completion"]:
         said.append(f"Of {words.plural(row['no_completion'], 'I/O')} no completion was seen.")
     if row["status"] != "complete":
@@ -62,6 +74,15 @@ def sentences(row: Row) -> str:
             f"Its replay was not faithful ({reasons}), so it was not quite this workload that it took."
         )
     return " ".join(said)
+
+
+def _lost(row: Row) -> list[str]:
+    if not row["lost_ios"]:
+        return []
+    return [
+        f"{words.plural(row['lost_ios'], 'I/O')} got no answer, and with them the slowest took at least"
+        f" {units.time(row['peak_at_least_ns'])}. What follows is of those that completed."
+    ]
 
 
 def _trims(row: Row) -> list[str]:

@@ -30,6 +30,7 @@ CODES = {
     "too_long": "not counted for so long a recording",
     "closed_loop": "no schedule",
     "not_a_replay": "not a replay",
+    "not_a_run": "not a run",
     "no_span": "too short",
     "no_overwrites": "none",
     "no_trims": "no trims",

@@ -14,6 +14,7 @@ from testdrive.recording import Recording
 from testdrive.report import html, units, words
 from testdrive.report.conditions import conditions_section, warnings_box
 from testdrive.report.html import Markup
+from testdrive.report.incidents import incidents_box
 from testdrive.report.losses import losses_box
 from testdrive.report.page import frame, write_page
 from testdrive.report.plots import badge
@@ -101,6 +102,7 @@ def _body(subjects: Sequence[Subject], views: Views, capacities_bytes: Sequence[
         f"Workload: {' beside '.join(one.name for one in subjects)}",
         html.join(*(_lead(one, several) for one in subjects)),
         losses_box(subjects),
+        incidents_box(subjects),
         html.tag("div", *(_statement(one, several) for one in subjects), class_="pair" if several else None),
         warnings_box(subjects),
         needs_section(subjects, capacities_bytes),

@@ -11,6 +11,7 @@ import pytest
 from support import loop_device, run_testdrive
 
 from testdrive.manifest import Manifest
+from testdrive.metrics.incidents import INCIDENT_CODES
 from testdrive.metrics.validity import derived_warnings
 from testdrive.power.recorded import Metered
 from testdrive.recording import Recording, Span
@@ -118,6 +119,8 @@ def test_every_code_of_a_warning_is_documented() -> None:
     ]
     made = re.compile(r'(?:\b[Ww]arning(?:::new)?\(\s*|\bcode: )"([a-z_]+)"')
     found = {code for path in sources for code in made.findall(path.read_text())}
-    found |= set(re.findall(r'code="([a-z_]+)"', (ROOT / "testdrive/metrics/validity.py").read_text()))
+    for name in ("validity", "incidents"):
+        found |= set(re.findall(r'code="([a-z_]+)"', (ROOT / f"testdrive/metrics/{name}.py").read_text()))
+    found |= INCIDENT_CODES
     assert {"debug_build", "page_cache", "generator_saturated", "generator_late", "feedback"} <= found
     assert found - documented == set()

@@ -1,5 +1,6 @@
 //! The ways to one drive: its block device, and where it is an NVMe drive what leads past that.
 
+use crate::pci::namespaces::head_name;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use serde::Serialize;
 use std::fs;
@@ -22,10 +23,12 @@ pub(crate) fn paths_of(disk: &BlockDevice, roots: &SystemRoots) -> Vec<DrivePath
     if roots.dev.join(&character).exists() {
         paths.push(DrivePath { path: "nvme_passthrough", uri: format!("/dev/{character}") });
     }
-    let addresses = disk.link("device").map(|owner| pci_addresses(&owner)).unwrap_or_default();
-    paths.extend(
-        addresses.into_iter().map(|address| DrivePath { path: "userspace", uri: format!("pci:{address}") }),
-    );
+    let controllers = disk.link("device").map(|owner| pci_controllers(&owner)).unwrap_or_default();
+    paths.extend(controllers.into_iter().map(|(address, namespaces)| {
+        let chosen = disk.attribute("nsid").filter(|_| namespaces > 1);
+        let chosen = chosen.map_or_else(String::new, |nsid| format!("?namespace={nsid}"));
+        DrivePath { path: "userspace", uri: format!("pci:{address}{chosen}") }
+    }));
     paths
 }
 
@@ -34,6 +37,11 @@ pub(crate) fn namespace_of(disk: &BlockDevice) -> Option<(String, String)> {
     namespace_numbers(&disk.name)?;
     let attribute = |name| disk.attribute(name).filter(|text| !text.is_empty());
     Some((attribute("device/subsysnqn")?, attribute("nsid")?))
+}
+
+/// Whether a name is that of a whole namespace.
+pub(crate) fn is_namespace(name: &str) -> bool {
+    namespace_numbers(name).is_some()
 }
 
 /// The numbers in the name of a whole namespace, as `0n1` of `nvme0n1`.
@@ -52,19 +60,27 @@ pub(crate) fn character_number(disk: &BlockDevice, roots: &SystemRoots) -> Optio
     DeviceNumber::parse(&fs::read_to_string(path).ok()?)
 }
 
-/// The PCI addresses of a controller, or of every controller of a subsystem.
-fn pci_addresses(owner: &Path) -> Vec<String> {
-    let address = |controller: &Path| {
+/// The PCI address of a controller, or of every controller of a subsystem, each with how many namespaces the kernel shows of it.
+fn pci_controllers(owner: &Path) -> Vec<(String, usize)> {
+    let found = |controller: &Path| {
         let read = |name| fs::read_to_string(controller.join(name)).ok().map(|text| text.trim().to_string());
-        (read("transport")? == "pcie").then(|| read("address")).flatten()
+        let address = (read("transport")? == "pcie").then(|| read("address")).flatten()?;
+        Some((address, entries(controller).filter_map(|path| head_name(&name_of(&path))).count()))
     };
-    if let Some(own) = address(owner) {
+    if let Some(own) = found(owner) {
         return vec![own];
     }
-    let mut controllers: Vec<PathBuf> =
-        fs::read_dir(owner).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
+    let mut controllers: Vec<PathBuf> = entries(owner).collect();
     controllers.sort();
-    controllers.iter().filter_map(|controller| address(controller)).collect()
+    controllers.iter().filter_map(|controller| found(controller)).collect()
+}
+
+fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -130,6 +146,23 @@ mod tests {
             ("userspace", "pci:0000:02:00.0".to_string()),
         ];
         assert_eq!(uris(&disk, &roots), expected);
+    }
+
+    #[test]
+    fn a_namespace_of_a_controller_with_several_is_named_by_its_identifier() {
+        for (names, expected) in [
+            (["nvme0n1", "nvme0n2", "ng0n1"], "pci:0000:01:00.0?namespace=1"),
+            (["nvme0c0n1", "nvme0c0n2", "hwmon1"], "pci:0000:01:00.0?namespace=1"),
+            (["nvme0n1", "ng0n1", "ng0n2"], "pci:0000:01:00.0"),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let sys = folder.path();
+            write(&sys.join("nvme0/transport"), "pcie\n");
+            write(&sys.join("nvme0/address"), "0000:01:00.0\n");
+            names.iter().for_each(|name| fs::create_dir_all(sys.join("nvme0").join(name)).unwrap());
+            let (disk, roots) = disk(sys, "nvme0n1", "nvme0", &[]);
+            assert_eq!(uris(&disk, &roots)[1], ("userspace", expected.to_string()), "{names:?}");
+        }
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub use identity::identify;
 pub use listing::{list_drives, list_with_roots, DriveListing};
 pub use made_file::MadeFile;
 pub use null::NullDrive;
+pub use nvme::controller_watch::ControllerWatch;
 pub use nvme::erase::EraseError;
 pub use nvme::features::{FeatureChoice, FeaturesSet};
 pub use nvme::target::NvmeTarget;

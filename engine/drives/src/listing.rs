@@ -7,13 +7,14 @@ use crate::guard::signatures::Signature;
 use crate::guard::state::State;
 use crate::guard::usage::{Snapshot, Usage};
 use crate::identity::{backing_file, erase_name, features, identify};
+use crate::pci::away::drives_away;
 use crate::sysfs::{BlockDevice, SystemRoots};
 use serde::Serialize;
 use std::io;
 use std::path::PathBuf;
 
 /// One drive, as `testdrive-engine drives` prints it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct DriveListing {
     /// What to give as `--drive`.
     pub uri: String,
@@ -59,7 +60,8 @@ pub struct DriveListing {
     pub refusals: Vec<String>,
 }
 
-/// Every block device that could be tested. Those without capacity (unattached loop devices, empty readers) are left out.
+/// Every block device that could be tested, and NVMe drives that the kernel's driver does not have. Block devices without capacity
+/// (unattached loop devices, empty readers) are left out.
 ///
 /// # Errors
 /// When the kernel's tables cannot be read, as without /sys or /proc.
@@ -82,7 +84,7 @@ pub fn list_with_roots(roots: &SystemRoots) -> io::Result<Vec<DriveListing>> {
             None => found.push((namespace, listing)),
         }
     }
-    Ok(found.into_iter().map(|(_, listing)| listing).collect())
+    Ok(found.into_iter().map(|(_, listing)| listing).chain(drives_away(roots)).collect())
 }
 
 impl DriveListing {

@@ -5,6 +5,7 @@ use crate::device::Device;
 use crate::guard::refusal::Refusal;
 use crate::guard::{open_for_run, GuardedTarget, OpenRequest};
 use crate::made_file::MadeFile;
+use crate::nvme::controller_watch::ControllerWatch;
 use crate::nvme::target::NvmeTarget;
 use crate::passthru::{self, PassthruDevice, PassthruOptions};
 use crate::pci::target::PciTarget;
@@ -174,6 +175,16 @@ impl Target {
             Target::Pci(target) => target.take_events(),
             Target::Null(_) | Target::Passthru(_) | Target::Device { .. } => None,
         }
+    }
+
+    /// A watch over what the kernel's driver does to the drive's controller meanwhile, where it is an NVMe drive that the kernel has.
+    pub fn controller_watch(&self) -> Option<ControllerWatch> {
+        let device = match self {
+            Target::Passthru(device) => &device.block,
+            Target::Device { device, .. } => device,
+            Target::Null(_) | Target::Sim(_) | Target::Pci(_) => return None,
+        };
+        ControllerWatch::of(&device.file, &SystemRoots::default())
     }
 
     /// Lets the drive tell what it measures of itself while a run goes on, where it does. Somebody has to take it.

@@ -330,3 +330,30 @@ fn a_recording_on_a_volume_over_the_drive_is_refused() {
     let writing = open_as(&tree, &target, Access::Write, &both_consents(&target.path), Some(&output));
     assert!(writing.unwrap_err().contains(&Reason::RecordingOnIt(output.display().to_string())));
 }
+
+#[test]
+fn nvme_drives_that_the_kernels_driver_does_not_have_are_listed_with_who_has_them() {
+    let tree = Tree::new();
+    for (address, class, driver) in [
+        ("0000:01:00.0", "0x010802", Some("vfio-pci")),
+        ("0000:02:00.0", "0x010802", Some("nvme")),
+        ("0000:03:00.0", "0x010802", Some("uio_pci_generic")),
+        ("0000:04:00.0", "0x020000", Some("vfio-pci")),
+        ("0000:05:00.0", "0x010802", None),
+    ] {
+        let folder = format!("sys/bus/pci/devices/{address}");
+        tree.write(&format!("{folder}/class"), format!("{class}\n"));
+        if let Some(driver) = driver {
+            let link = tree.path(&format!("{folder}/driver"));
+            std::os::unix::fs::symlink(format!("../../../bus/pci/drivers/{driver}"), link).unwrap();
+        }
+    }
+    let drives = list(&tree);
+    let told: Vec<_> = drives.iter().map(|drive| (&*drive.uri, &*drive.refusals[0])).collect();
+    let [(first, vfio), (second, uio), (third, none)] = told[..] else { panic!("{told:?}") };
+    assert_eq!([first, second, third], ["pci:0000:01:00.0", "pci:0000:03:00.0", "pci:0000:05:00.0"]);
+    assert!(vfio.contains("nobody uses it: 'testdrive drives --release 0000:01:00.0'"), "{vfio}");
+    assert!(uio.contains("uio_pci_generic has it") && !uio.contains("--release"), "{uio}");
+    assert!(none.contains("no driver has it: 'testdrive drives --release 0000:05:00.0'"), "{none}");
+    assert!(drives.iter().all(|drive| !drive.erasable && drive.paths.len() == 1));
+}

@@ -52,6 +52,7 @@ fn followed(
 ) -> Followed {
     let (shared, live, signal) = (Shared::default(), Mutex::default(), AtomicUsize::new(0));
     let context = PhaseContext {
+        controller: None,
         index: 3,
         round: None,
         clock: Clock::uncalibrated(),

@@ -15,7 +15,7 @@ use crate::submitters::{run_submitters, Feed, Feeding, RowProducers};
 use crate::workload::Workload;
 use std::sync::atomic::AtomicUsize;
 use std::sync::Mutex;
-use testdrive_drives::{Clock, Target};
+use testdrive_drives::{Clock, ControllerWatch, Target};
 
 /// What a phase needs of the run around it.
 pub struct PhaseContext<'a> {
@@ -27,6 +27,8 @@ pub struct PhaseContext<'a> {
     pub clock: Clock,
     /// What all threads share.
     pub shared: &'a Shared,
+    /// What the kernel does to the drive's controller, where that is looked at.
+    pub controller: Option<&'a ControllerWatch>,
     /// Figures for the progress.
     pub live: &'a Mutex<Live>,
     /// The number of a signal that arrived, or 0.

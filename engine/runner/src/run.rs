@@ -133,6 +133,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
             samples.map(|samples| scope.spawn(move || write_telemetry(&job.output, &samples, stop)));
         let telling = Telling(&mut target);
         let ran = Sequence {
+            controller: telling.0.controller_watch(),
             target: &mut *telling.0,
             producers,
             surroundings: &surroundings,

@@ -16,7 +16,7 @@ use crate::submitters::RowProducers;
 use crate::warnings;
 use std::sync::atomic::AtomicUsize;
 use std::sync::Mutex;
-use testdrive_drives::{Clock, Target};
+use testdrive_drives::{Clock, ControllerWatch, Target};
 use testdrive_recording::{PhaseCounters, Status, Warning};
 
 /// What lasts over all phases.
@@ -41,6 +41,8 @@ pub struct Sequence<'a, 'j> {
     pub target: &'a mut Target,
     /// The ends of the recorder's queues.
     pub producers: RowProducers,
+    /// What the kernel does to the drive's controller, where that is looked at.
+    pub controller: Option<ControllerWatch>,
     /// What lasts.
     pub surroundings: &'a Surroundings<'a>,
     /// The manifest.
@@ -115,7 +117,9 @@ impl Sequence<'_, '_> {
         }
         let error = outcome.error.take();
         // Taken after each phase, so that no event is of two, and before the counters, which it brings up to date.
-        let events = self.target.take_events();
+        let clock = self.surroundings.clock;
+        let by_kernel = self.controller.as_ref().and_then(|controller| controller.take(clock.now_ns()));
+        let events = self.target.take_events().or(by_kernel);
         let counters =
             before.zip(self.target.counters()).map(|(before, after)| PhaseCounters { before, after });
         if Administration::of(plan.job).is_some() {
@@ -141,6 +145,7 @@ impl Sequence<'_, '_> {
             round,
             clock,
             shared,
+            controller: self.controller.as_ref(),
             live,
             signal,
             io_timeout_ns: (job.io_timeout_s * 1e9) as i64,

@@ -76,7 +76,14 @@ pub fn is_gone(status: i32) -> bool {
 fn what_it_means(status: i32) -> String {
     match NvmeStatus::from_recorded(status) {
         Some(status) => status.to_string(),
-        None => io::Error::from_raw_os_error(status).to_string(),
+        // What the system calls these says nothing of drives.
+        None => match status {
+            libc::ETIMEDOUT => {
+                "the drive did not answer in time (io_timeout_s, or the kernel's own limit)".into()
+            }
+            libc::ECANCELED => "it went with a reset of the controller, or the kernel gave it up".into(),
+            status => io::Error::from_raw_os_error(status).to_string(),
+        },
     }
 }
 
@@ -94,5 +101,17 @@ pub fn count_failure(shared: &Shared, on_error: OnError, slot: &Slot, status: i3
             command.offset_bytes
         );
         shared.stop.request(Status::Failed, message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_io_that_was_not_answered_is_told_in_words_of_drives() {
+        let said = [libc::ETIMEDOUT, libc::ECANCELED, libc::EIO].map(what_it_means);
+        assert!(said[0].contains("did not answer in time") && said[1].contains("reset of the controller"));
+        assert!(said[2].starts_with("Input/output error"), "{}", said[2]);
     }
 }

@@ -96,7 +96,7 @@ pub fn run_submitters<S: Primed>(
             Watch::new(context, &line, PhaseName::of(plan.job, context.round.clone()), planned, rounds);
         // SAFETY: the threads are dropped at the end of this block or of `watch_over`, and all that they borrow lives beyond it.
         let threads = unsafe { start(target, submission, feeding.sources, rows) };
-        let submitted = threads.map(|threads| watch_over(threads, watch, tell));
+        let submitted = threads.map(|threads| watch_over(threads, watch, context, tell));
         if submitted.is_err() {
             stop.request(Status::Failed, "a submitter could not be started");
         }
@@ -191,11 +191,15 @@ unsafe fn start<'a, S: Primed + 'a>(
 fn watch_over<'a>(
     mut threads: Vec<SubmitterThread<'a>>,
     mut watch: Watch<'_>,
+    context: &PhaseContext<'_>,
     tell: &mut dyn FnMut(Event),
 ) -> Vec<Option<Submitted<'a>>> {
     while !threads.iter_mut().all(Borrower::is_done) {
         thread::sleep(WATCH_INTERVAL);
         watch.look(tell);
+        if let Some(controller) = context.controller {
+            controller.look(context.clock.now_ns());
+        }
     }
     watch.tell_progress(tell);
     threads.into_iter().map(Borrower::join).collect()

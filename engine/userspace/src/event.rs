@@ -43,6 +43,6 @@ pub struct Event {
     pub start_ns: i64,
     /// Until when.
     pub end_ns: i64,
-    /// How many commands it concerned.
+    /// How many commands it concerned: of a reset, those of all queues that it took away.
     pub commands: u64,
 }

@@ -173,7 +173,8 @@ impl<F: Function> Queue<F> {
             Health::Gone => EventKind::ControllerGone,
         };
         let at_ns = now_ns();
-        if !self.is_stale() {
+        // That it is gone is noted by the reset, which cannot be done.
+        if !self.is_stale() && kind != EventKind::ControllerGone {
             self.controller.note(Event {
                 kind,
                 start_ns: at_ns,

@@ -124,6 +124,40 @@ fn an_error_of_the_bus_ends_in_one_reset() {
     wait_for_answers(&double, 2);
 }
 
+/// How many commands each reset or loss took away.
+fn lost_by_resets(controller: &Controller<Double>) -> Vec<(EventKind, u64)> {
+    let is_one = |kind| matches!(kind, EventKind::ControllerReset | EventKind::ControllerGone);
+    let events = controller.take_events().into_iter().filter(|event| is_one(event.kind));
+    events.map(|event| (event.kind, event.commands)).collect()
+}
+
+#[test]
+fn a_reset_is_noted_with_the_commands_of_all_queues_that_it_took_away_and_no_others() {
+    let (double, controller, mut queue) = start();
+    let mut other = Queue::open(&controller, 8).unwrap();
+    push(&mut other, 0..2);
+    wait_for_answers(&double, 2);
+    double.set_faults(Faults { silent: true, ..Faults::default() });
+    push(&mut other, 2..5);
+    push(&mut queue, 0..4);
+    assert_eq!(queue.rescue(&[0], NOW, |_| {}).unwrap().len(), 4);
+    assert_eq!(other.reconnect(|_| {}).unwrap().len(), 3);
+    assert_eq!(lost_by_resets(&controller), [(EventKind::ControllerReset, 7)]);
+}
+
+#[test]
+fn a_controller_that_does_not_come_back_is_noted_with_all_that_went_with_it() {
+    let (double, controller, mut queue) = start();
+    let mut other = Queue::open(&controller, 8).unwrap();
+    double.set_faults(Faults { silent: true, never_ready: true, ..Faults::default() });
+    push(&mut other, 0..3);
+    push(&mut queue, 0..1);
+    assert!(queue.rescue(&[0], NOW, |_| {}).is_err());
+    queue.abandon(|_| {});
+    other.abandon(|_| {});
+    assert_eq!(lost_by_resets(&controller), [(EventKind::ControllerReset, 4)]);
+}
+
 #[test]
 fn a_controller_that_somebody_left_starting_is_not_stopped_before_it_has_started() {
     let double = Double::new(Model::default());

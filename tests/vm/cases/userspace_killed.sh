@@ -21,6 +21,8 @@ guardian() { grep -l '^testdrive-guard$' /proc/[0-9]*/comm | cut -d/ -f3; }
 run first 600 &
 wait_until runs first
 [ "$(driver)" = vfio-pci ] && [ ! -e /dev/nvme0n1 ]
+echo "it is listed all the same, with who has it"
+testdrive-engine drives | grep "pci:$address" | grep 'vfio-pci has it, for process [0-9]* (testdrive-engin'
 echo "a second run, and a release, while the first has it"
 status=0; run second 1 || status=$?
 [ $status -eq 3 ] && grep 'is in use by another run' /tmp/second.out
@@ -47,6 +49,7 @@ wait_until runs third
 kill -KILL $(guardian) $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
 sleep 1
 [ "$(driver)" = vfio-pci ] && [ -n "$(ls /run/testdrive)" ]
+testdrive-engine drives | grep "nobody uses it: 'testdrive drives --release $address' gives it back"
 testdrive-engine drives --release pci:$address | tee /tmp/release.out
 grep -q '"restored":true' /tmp/release.out
 wait_until is_back

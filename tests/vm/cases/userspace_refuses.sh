@@ -23,6 +23,8 @@ refused() { # STATUS WORDS
 }
 
 run "pci:$address" 1 null; refused 2 'choose one with'
+# What is listed can be used.
+testdrive-engine drives | grep -F "\"pci:$address?namespace=1\"" | grep -F "\"pci:$address?namespace=2\""
 run "pci:$address?namespace=3" 1 null; refused 2 'no such namespace'
 run "pci:$address?namespace=1" 0 null; refused 3 'nobody consented'
 run "pci:$address?namespace=1" 0 '"VM9"'; refused 3 "erase names 'VM9'"

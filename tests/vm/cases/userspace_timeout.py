@@ -1,6 +1,7 @@
-"""A drive whose medium stops answering: its commands time out, are aborted in vain, and the controller is
-reset. All of that is recorded, the run goes on where it was told to, and the kernel's driver reads the drive
-afterwards.
+"""A drive whose medium stops answering, and one that is reset behind the driver's back and answers nothing
+any more: commands time out, are aborted in vain, and the controller is reset, for two threads at once. That
+is recorded and is what the recording says first; the run goes on where it was told to, and the kernel's
+driver reads the drive afterwards.
 
 The medium is made to stop from outside, by QEMU's throttle of its image; a reset lets go of what waits there.
 """
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import duckdb
 from guest import Guest
+
+from testdrive.metrics import summarize
+from testdrive.recording import Recording
 
 GUEST = Guest(
     disks={"disk0": "64M"},
@@ -34,48 +38,69 @@ throttle() {
     monitor $1 '{"execute": "block_set_io_throttle", "arguments": {"device": "disk0", '"$limits"'}}'
     asked $1
 }
-for on_error in continue stop; do
-    cat >/tmp/job.json <<END
-{"version": 1, "drive": {"uri": "pci:$address"}, "output": "/tmp/$on_error.rec", "io_timeout_s": 2,
- "on_error": "$on_error", "phases": [{"kind": "synthetic", "depth": 4, "duration_ns": 15000000000}]}
-END
-    testdrive-engine run --job /tmp/job.json >/job/$on_error.json &
-    run=$!
-    wait_until tells /job/$on_error.json progress
-    throttle stop-$on_error 1
+silence() { # NAME
+    if [ $1 = mute ]; then
+        echo 1 >/sys/bus/pci/devices/$address/reset
+        return
+    fi
+    throttle stop-$1 1
     sleep 4
-    throttle go-$on_error 0
+    throttle go-$1 0
+}
+for name in continue stop mute; do
+    on_error=continue; [ $name != stop ] || on_error=stop
+    cat >/tmp/job.json <<END
+{"version": 1, "drive": {"uri": "pci:$address"}, "output": "/tmp/$name.rec", "io_timeout_s": 2,
+ "on_error": "$on_error",
+ "phases": [{"kind": "synthetic", "threads": 2, "depth": 4, "duration_ns": 15000000000}]}
+END
+    testdrive-engine run --job /tmp/job.json >/job/$name.json &
+    run=$!
+    wait_until tells /job/$name.json progress
+    silence $name
     status=0; wait $run || status=$?
-    echo $status >/job/$on_error.status
+    echo $status >/job/$name.status
     [ "$(basename $(readlink /sys/bus/pci/devices/$address/driver))" = nvme ]
     /usr/bin/dd if=/dev/nvme0n1 of=/dev/null bs=64k iflag=direct 2>/dev/null
-    cp -r /tmp/$on_error.rec /job/
+    cp -r /tmp/$name.rec /job/
 done
 """
 
-TIMED_OUT = 110
+TIMED_OUT, CANCELLED = 110, 125
 
 
 def check(job: Path) -> None:
     """What timed out is there, with what was done about it; and I/Os before and, where it goes on, after."""
-    for on_error, status in (("continue", 0), ("stop", 4)):
-        assert (job / f"{on_error}.status").read_text().strip() == str(status), (
-            job / f"{on_error}.json"
-        ).read_text()
-        recording = job / f"{on_error}.rec"
+    for name, status in (("continue", 0), ("stop", 4), ("mute", 0)):
+        assert (job / f"{name}.status").read_text().strip() == str(status), (job / f"{name}.json").read_text()
+        recording = job / f"{name}.rec"
         lines = (recording / "drive_events.jsonl").read_text().splitlines()
         events = [json.loads(line) for line in lines]
         kinds = [event["kind"] for event in events]
         assert kinds.count("command_timeout") == kinds.count("command_abort") >= 1, kinds
-        assert "controller_reset" in kinds, kinds
-        reset = next(event for event in events if event["kind"] == "controller_reset")
+        resets = [event for event in events if event["kind"] == "controller_reset"]
+        assert resets, kinds
         rows = duckdb.sql(
             f"select submit_ns, latency_ns, status from '{recording}/ios/*.parquet' order by submit_ns"
         ).fetchall()
         failed = [row for row in rows if row[2] != 0]
         assert failed, "no I/O timed out"
-        assert {row[2] for row in failed} <= {TIMED_OUT, 125}, {row[2] for row in failed}
+        assert {row[2] for row in failed} <= {TIMED_OUT, CANCELLED}, {row[2] for row in failed}
         assert any(row[2] == TIMED_OUT and row[1] >= 2_000_000_000 for row in failed), failed
+        # Each I/O is one command, and those of both threads went with a reset.
+        assert sum(reset["amount"] for reset in resets) == len(failed) >= 4, (resets, failed)
         good = [submit for submit, _, status in rows if status == 0]
-        assert min(good) < reset["start_ns"]
-        assert (max(good) > reset["end_ns"]) == (on_error == "continue")
+        assert min(good) < resets[0]["start_ns"]
+        assert (max(good) > resets[-1]["end_ns"]) == (name != "stop")
+        says_so(recording, len(failed))
+
+
+def says_so(path: Path, lost: int) -> None:
+    """What is said of it first, and that the worst case knows of what was lost."""
+    with Recording.open(path) as recording:
+        summary = summarize(recording)
+    warnings = {each["code"]: each["message"] for each in summary["warnings"]}
+    assert "did not answer" in warnings["command_timeout"], warnings
+    assert "the controller was reset" in warnings["controller_reset"], warnings
+    assert summary["lost_ios"]["ios"] == lost, summary["lost_ios"]
+    assert summary["lost_ios"]["percentiles_at_least_ns"]["max"] >= 2_000_000_000, summary["lost_ios"]

@@ -3,6 +3,7 @@
 pub mod admin;
 pub(crate) mod background;
 pub(crate) mod commands;
+pub(crate) mod controller_watch;
 pub(crate) mod erase;
 pub(crate) mod features;
 pub(crate) mod siblings;

@@ -97,7 +97,7 @@ pub(crate) fn wait_for_namespaces(function: &PciFunction, roots: &SystemRoots, c
 }
 
 /// The name of the block device of a namespace (`nvme0n1`), also of one path to it (`nvme0c1n1`); `None` for anything else.
-fn head_name(entry: &str) -> Option<String> {
+pub(crate) fn head_name(entry: &str) -> Option<String> {
     if namespace_numbers(entry).is_some() {
         return Some(entry.to_string());
     }

@@ -38,6 +38,8 @@ pub(super) struct Admin {
     pub(super) is_leaving: bool,
     /// What the drive was lent.
     pub(super) host_memory: Option<HostMemory>,
+    /// Whether it was lost by a reset from which it did not come back: what is in flight goes with that.
+    pub(super) lost_by_reset: bool,
 }
 
 /// An answer that was not fetched yet.
@@ -60,6 +62,7 @@ impl Admin {
             features: BTreeMap::new(),
             is_leaving: false,
             host_memory: None,
+            lost_by_reset: false,
         })
     }
 

@@ -7,7 +7,7 @@ mod pairs;
 mod state;
 
 use crate::error::ControllerError;
-use crate::event::Event;
+use crate::event::{Event, EventKind};
 use crate::function::Function;
 use crate::limits::Limits;
 use crate::registers::Capabilities;
@@ -187,6 +187,16 @@ impl<F: Function> Controller<F> {
 
     pub(crate) fn note(&self, event: Event) {
         self.events.lock().expect("no holder of this lock panics").push(event);
+    }
+
+    /// Counts commands of a queue that will never be answered with the reset that took them away: the last.
+    fn count_lost(&self, commands: usize) {
+        let is_reset =
+            |event: &&mut Event| matches!(event.kind, EventKind::ControllerReset | EventKind::ControllerGone);
+        let mut events = self.events.lock().expect("no holder of this lock panics");
+        if let Some(event) = events.iter_mut().rev().find(is_reset) {
+            event.commands += commands as u64;
+        }
     }
 
     pub(crate) fn generation(&self) -> u64 {

@@ -78,6 +78,7 @@ impl<F: Function> Controller<F> {
             return Err(ControllerError::Lost);
         }
         let lost = pair.restart(take);
+        self.count_lost(lost.len());
         // A queue that was there and is refused now: the controller is not what it was before its reset.
         self.announce(&mut admin, pair).inspect_err(|_| self.give_up())?;
         Ok((lost, self.generation()))
@@ -86,8 +87,11 @@ impl<F: Function> Controller<F> {
     /// Empties the rings of a pair whose controller was given up. What was answered before goes to `take`; all else will never be.
     pub(crate) fn abandon(&self, pair: &mut QueuePair, take: impl FnMut(Answer)) {
         // Whoever gives the controller up holds this until it writes no more.
-        let _stopped = self.lock();
-        pair.restart(take);
+        let stopped = self.lock();
+        let lost = pair.restart(take);
+        if stopped.lost_by_reset {
+            self.count_lost(lost.len());
+        }
     }
 
     /// Deletes the queues of a pair, so that its memory may go. Where the controller does not, it is stopped.

@@ -109,7 +109,9 @@ impl<F: Function> Controller<F> {
             Err(ControllerError::Gone) => EventKind::ControllerGone,
             _ => EventKind::ControllerReset,
         };
+        // How many commands it took away is known as each queue is connected again, or ended.
         self.note(Event { kind, start_ns, end_ns: now_ns(), commands: 0 });
+        admin.lost_by_reset = back.is_err();
         back.inspect_err(|_| self.give_up())
     }
 

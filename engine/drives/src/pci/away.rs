@@ -1,0 +1,57 @@
+//! NVMe drives that the kernel's driver does not have: with vfio-pci, in a run or left behind, with another driver, or with none. They have
+//! no block device, and a list of block devices would not show them.
+
+use crate::drive_paths::DrivePath;
+use crate::listing::DriveListing;
+use crate::pci::guard::pci_roots;
+use crate::pci::vfio_users::vfio_users;
+use crate::sysfs::SystemRoots;
+use std::fs;
+use testdrive_userspace::pci::{Bdf, PciFunction, NVME_CLASS, VFIO_DRIVER};
+
+/// The driver of the kernel itself, whose drives have block devices.
+const KERNEL_DRIVER: &str = "nvme";
+
+/// Every NVMe function that another driver has, or none, by address. A host without PCI has none.
+pub(crate) fn drives_away(roots: &SystemRoots) -> Vec<DriveListing> {
+    let pci = pci_roots(roots);
+    let entries = fs::read_dir(roots.sys.join("bus/pci/devices")).into_iter().flatten().flatten();
+    let mut addresses: Vec<Bdf> =
+        entries.filter_map(|entry| Bdf::parse(&entry.file_name().to_string_lossy())).collect();
+    addresses.sort();
+    addresses
+        .into_iter()
+        .filter_map(|bdf| PciFunction::find(&pci, bdf).ok())
+        .filter(|function| function.class() == Some(NVME_CLASS))
+        .filter(|function| function.driver().as_deref() != Some(KERNEL_DRIVER))
+        .map(|function| listing(&function, roots))
+        .collect()
+}
+
+fn listing(function: &PciFunction, roots: &SystemRoots) -> DriveListing {
+    let uri = format!("pci:{}", function.bdf);
+    DriveListing {
+        paths: vec![DrivePath { path: "userspace", uri: uri.clone() }],
+        refusals: vec![where_it_is(function, roots)],
+        uri,
+        ..DriveListing::default()
+    }
+}
+
+/// Who has the drive, and how it comes back.
+fn where_it_is(function: &PciFunction, roots: &SystemRoots) -> String {
+    let release = format!("'testdrive drives --release {}' gives it back to the kernel", function.bdf);
+    match function.driver().as_deref() {
+        Some(VFIO_DRIVER) => match vfio_users(function, roots) {
+            Some(users) if users.is_empty() => {
+                format!("{VFIO_DRIVER} has it, and somebody uses it who is not seen from here")
+            }
+            Some(users) => format!("{VFIO_DRIVER} has it, for {}", users.join(" and ")),
+            None => format!("{VFIO_DRIVER} has it, and nobody uses it: {release}"),
+        },
+        Some(driver) => {
+            format!("the driver {driver} has it, and not the kernel's own: what bound it there gives it back")
+        }
+        None => format!("no driver has it: {release}"),
+    }
+}
