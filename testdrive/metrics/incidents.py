@@ -27,6 +27,7 @@ INCIDENT_CODES = frozenset({"command_timeout", "controller_reset", "drive_lost"}
 _MOMENTS_MAX = 4
 _NVME = 65_536
 _TYPE_AND_CODE = 0x7FF
+_OTHERS = (errno.ETIMEDOUT, errno.ECANCELED, errno.ENOLINK, errno.EIO)
 _KINDS = (
     "command_timeout",
     "controller_reset",
@@ -86,7 +87,7 @@ def _timeouts(lost: Mapping[str, Any], events: Events) -> str | None:
         commands = sum(event.amount for event, _ in told)
         return (
             f"the drive did not answer {_plural(commands, 'command')} within io_timeout_s"
-            f" ({_times(told)}), and each only once its abort was asked for, or a reset"
+            f" ({_times(told)}); of the I/Os that were measured none was lost"
         )
     chosen = (errno.ETIMEDOUT, *(status for status in _statuses(lost) if status >= _NVME))
     return (
@@ -122,12 +123,11 @@ def _gone(lost: Mapping[str, Any], events: Events) -> str | None:
     if not ios and not gone:
         return None
     when = [moment for _, moment in gone if moment is not None]
-    said = "the drive was gone before the run was over" + (f", at {units.moment(min(when))}" if when else "")
+    # Of several controllers one may go, and I/Os find another.
+    what = "the drive" if ios else "a controller of the drive"
+    said = f"{what} was gone before the run was over" + (f", at {units.moment(min(when))}" if when else "")
     others = [status for status in _statuses(lost) if status < _NVME and status not in _OTHERS]
     return said + (f"; {_plural(ios, 'I/O')} went with it ({_named(lost, others)})" if ios else "")
-
-
-_OTHERS = (errno.ETIMEDOUT, errno.ECANCELED, errno.ENOLINK, errno.EIO)
 
 
 def _statuses(lost: Mapping[str, Any]) -> list[int]:
