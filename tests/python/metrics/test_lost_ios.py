@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import errno
+import json
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from builders import phase, scan_of
+from support import run_testdrive
 
 from testdrive.metrics.lost_ios import METRIC
 from testdrive.metrics.scans import QUANTILES
+from testdrive.metrics.scans import scan_of as scan_of_recording
+from testdrive.recording import Recording
 
 ABORT_REQUESTED = 65_536 + 0x4000 + 0x007
 OUT_OF_RANGE = 65_536 + 0x4000 + 0x080
@@ -90,6 +97,41 @@ def test_nothing_is_lost_where_all_was_answered_and_of_a_trace_nothing_is_known(
     assert (found["ios"], found["waited_max_ns"], found["percentiles_at_least_ns"]) == (0, None, None)
     scan = scan_of({"submit_ns": [1], "latency_ns": [1], "status": [errno.ETIMEDOUT]}, absent_columns=[])
     assert METRIC.values(scan) == {"lost_ios": None, "lost_ios_code": "not_a_run"}
+
+
+def test_a_recording_that_keeps_histograms_knows_how_many_were_lost_and_the_longest_wait(tmp_path):
+    plan, path = tmp_path / "p.toml", tmp_path / "a.rec"
+    plan.write_text(
+        'version = 1\nname = "p"\ntitle = "t"\nquestion = "q"\n'
+        '[[phases]]\nkind = "prepare"\nmethod = "purge"\n'
+        '[[phases]]\nkind = "synthetic"\nios = 2000\ndepth = 4\n'
+    )
+    ran = run_testdrive("run", plan, "--drive", "sim:sata?capacity=4GiB", "-o", path, "--keep", "slowest")
+    assert ran.returncode == 0, ran.stderr
+    begin_ns = json.loads((path / "manifest.json").read_text())["phases"][1]["start_ns"]
+    of_phase = pc.field("phase") == 1
+    # The first I/O of the measured phase is made one that was lost after three seconds.
+    (slowest,), (intervals,) = ([*(path / name).glob("*.parquet")] for name in ("slowest", "intervals"))
+    rows = pq.read_table(slowest, filters=of_phase).sort_by("submit_ns").slice(0, 1)
+    change(rows, slowest, status=errno.ETIMEDOUT, latency_ns=3 * 10**9)
+    entries = pq.read_table(intervals)
+    entry = pq.read_table(intervals, filters=of_phase).slice(0, 1)
+    failed = {"latency_ceiling_ns": -1, "count": 1, "sum_ns": 3 * 10**9, "max_ns": 3 * 10**9}
+    change(entry, intervals, before=entries, **failed)
+    with Recording.open(path) as recording:
+        found = METRIC.values(scan_of_recording(recording))["lost_ios"]
+    first_ns = rows["submit_ns"][0].as_py() - begin_ns
+    assert (found["timed_out"], found["first_ns"], found["last_ns"]) == (1, first_ns, first_ns + 3 * 10**9)
+    assert found["percentiles_at_least_ns"] == {**dict.fromkeys(QUANTILES), "max": 3 * 10**9}
+
+
+def change(rows, path, before=None, **values):
+    """Write rows with other values to a file, behind those of `before`."""
+    for name, value in values.items():
+        at = rows.schema.get_field_index(name)
+        field = rows.schema.field(at)
+        rows = rows.set_column(at, field, pa.array([value] * len(rows), field.type))
+    pq.write_table(rows if before is None else pa.concat_tables([before, rows]), path)
 
 
 def test_all_may_be_lost():
