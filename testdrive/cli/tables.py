@@ -42,8 +42,9 @@ def drives_table(drives: Sequence[Entry]) -> Group:
         made.add_row(
             str(drive.get("uri", "")),
             *(str(drive.get(key) or units.ABSENT) for key in ("model", "serial", "firmware")),
-            units.capacity(drive.get("capacity_bytes")),
-            units.size(drive.get("logical_block_bytes")),
+            # Of a drive that the kernel's driver does not have nothing is known.
+            units.capacity(drive.get("capacity_bytes") or None),
+            units.size(drive.get("logical_block_bytes") or None),
         )
     ways = [_other_paths(drive) for drive in drives if len(drive.get("paths") or []) > 1]
     return Group(made, *(_erasing(drive) for drive in drives), *ways)

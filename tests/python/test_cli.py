@@ -291,14 +291,18 @@ def test_one_failing_drive_does_not_keep_the_next_from_its_turn_but_a_signal_doe
 def test_drives_are_listed_with_what_stands_against_erasing_them(
     scenario: SetScenario, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scenario(answers={"drives": DRIVES})
+    release = "'testdrive drives --release 0000:01:00.0' gives it back to the kernel"
+    away = {"uri": "pci:0000:01:00.0", "model": "", "capacity_bytes": 0, "refusals": [release]}
+    scenario(answers={"drives": [*DRIVES, away]})
     assert main(["drives"]) == 0
     out = capsys.readouterr().out
+    assert "0 B" not in out
+    assert f"pci:0000:01:00.0: is not erased: {release}" in " ".join(out.split())
     assert "/dev/nvme9n1: is not erased: mounted at /srv; carries a gpt partition table" in out
     assert "/dev/nvme8n1: can be erased with --erase /dev/nvme8n1" in out
     assert "1.00 TB" in out
     assert main(["drives", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == DRIVES
+    assert json.loads(capsys.readouterr().out) == [*DRIVES, away]
 
 
 def test_models_and_formats_are_listed(scenario: SetScenario, capsys: pytest.CaptureFixture[str]) -> None:
