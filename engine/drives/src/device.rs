@@ -1,6 +1,8 @@
 //! A block device or file, opened by the guard, as the I/O paths use it.
 
 use crate::drive::SubmitError;
+use crate::guard::page_cache;
+use crate::sysfs::SystemRoots;
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -71,6 +73,19 @@ impl Device {
         // SAFETY: BLKGETSIZE64 writes one u64 to the pointer, which is valid for the whole call.
         let answer = unsafe { libc::ioctl(self.fd(), BLKGETSIZE64 as _, &mut capacity_bytes) };
         answer != 0 || capacity_bytes == 0
+    }
+
+    /// Has the kernel forget what it knew of the content before a run that wrote, and of the others that were claimed with it. Not where a
+    /// queue was left behind with commands in flight: the content is not settled then, and a drive that does not answer would be waited for.
+    pub(crate) fn forget_cached(&self, others: &[Arc<File>], roots: &SystemRoots) {
+        if self.kind == DeviceKind::Block && self.writable && self.is_let_go_of() {
+            std::iter::once(&self.file).chain(others).for_each(|file| page_cache::forget(file, roots));
+        }
+    }
+
+    /// Whether no queue has it any more: those that end with commands in flight keep it.
+    fn is_let_go_of(&self) -> bool {
+        Arc::strong_count(&self.file) == 1
     }
 
     /// The fallocate(2) mode that writes zeroes. A file's range becomes a hole, which every file system with holes has, tmpfs too,

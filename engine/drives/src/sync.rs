@@ -8,7 +8,7 @@ use crossbeam_channel::{unbounded, Receiver, Sender, TryRecvError};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::RawFd;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use testdrive_core::{Command, Completion, Flags, Opcode};
 use testdrive_recording::DriveIdentity;
@@ -40,6 +40,7 @@ pub(crate) struct Pool {
     in_flight: usize,
     /// By slot, when a thread began with what was reaped last.
     begun_ns: Vec<i64>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
@@ -47,10 +48,11 @@ impl Pool {
     pub(crate) fn start(device: &Device, clock: Clock, threads: usize) -> io::Result<Pool> {
         let (tasks, waiting) = unbounded::<Task>();
         let (finished, done) = unbounded();
+        let mut started = Vec::new();
         for index in 0..threads.clamp(1, THREADS_MAX) {
             let (waiting, finished, device) = (waiting.clone(), finished.clone(), device.clone());
-            // The threads end by themselves when the sender is dropped; one that is stuck in a dead drive must not be joined.
-            thread::Builder::new().name(format!("io-{index}")).spawn(move || {
+            // The threads end by themselves when the sender is dropped.
+            let thread = thread::Builder::new().name(format!("io-{index}")).spawn(move || {
                 for task in waiting {
                     let begun_ns = clock.now_ns();
                     let status = match execute(&device, &task) {
@@ -63,8 +65,9 @@ impl Pool {
                     }
                 }
             })?;
+            started.push(thread);
         }
-        Ok(Pool { queued: Vec::new(), tasks, done, in_flight: 0, begun_ns: Vec::new() })
+        Ok(Pool { queued: Vec::new(), tasks, done, in_flight: 0, begun_ns: Vec::new(), threads: started })
     }
 
     /// Takes a command. `buffer` is where it reads from or writes to.
@@ -113,6 +116,21 @@ impl Pool {
         self.begun_ns[slot] = done.begun_ns;
         self.in_flight -= 1;
         completions.push(done.completion);
+    }
+}
+
+impl Drop for Pool {
+    /// Waits for the threads to let go of the device, unless one of them may be stuck in a dead drive.
+    fn drop(&mut self) {
+        if self.in_flight > 0 {
+            return;
+        }
+        let (nobodys, _) = unbounded();
+        drop(std::mem::replace(&mut self.tasks, nobodys));
+        for thread in self.threads.drain(..) {
+            // One that panicked was noticed by whoever waited for it.
+            let _ = thread.join();
+        }
     }
 }
 
@@ -309,6 +327,10 @@ mod tests {
         }
         assert_eq!((completions[0].status, pool.in_flight(), content()), (0, 0, [0; BYTES]));
         assert!(completions[0].complete_ns >= submit_ns);
+        // Whoever is done with the pool has the device to itself.
+        drop(pool);
+        drop(device);
+        assert_eq!(Arc::strong_count(&file), 1);
     }
 
     #[test]

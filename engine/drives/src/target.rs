@@ -202,15 +202,23 @@ impl Target {
         }
     }
 
-    /// Gives a drive that was taken from the kernel back to it: the end of a run that can still be told. Nothing is asked of the target any
-    /// more but what it logged until then.
+    /// Gives a drive that was taken from the kernel back to it, and has the kernel forget what it knew of the content of one that was
+    /// written: the end of a run that can still be told. Nothing is asked of the target any more but what it logged until then.
     ///
     /// # Errors
     /// When the drive is gone, or the kernel does not take it.
     pub fn give_back(&mut self, clock: Clock) -> Result<(), TargetError> {
         match self {
             Target::Pci(target) => target.give_back(&|| clock.now_ns()),
-            Target::Passthru(_) | Target::Null(_) | Target::Sim(_) | Target::Device { .. } => Ok(()),
+            Target::Passthru(device) => {
+                device.forget_cached(&SystemRoots::default());
+                Ok(())
+            }
+            Target::Device { device, .. } => {
+                device.forget_cached(&[], &SystemRoots::default());
+                Ok(())
+            }
+            Target::Null(_) | Target::Sim(_) => Ok(()),
         }
     }
 
@@ -242,6 +250,14 @@ impl Target {
 
     fn has_no_state(&self) -> String {
         format!("{} has no state that could be saved: only modelled drives (sim:) have", self.identity().uri)
+    }
+
+    /// The most queues that there can be at a time, where the path has a limit that a job may meet.
+    pub fn queues_max(&self) -> Option<usize> {
+        match self {
+            Target::Pci(target) => Some(target.queues().pairs().into()),
+            Target::Null(_) | Target::Sim(_) | Target::Passthru(_) | Target::Device { .. } => None,
+        }
     }
 
     /// The opcodes that its path cannot issue.

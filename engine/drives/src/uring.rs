@@ -223,7 +223,8 @@ impl Drop for UringDrive {
     fn drop(&mut self) {
         if self.outstanding() > 0 {
             // Closing a ring waits for what is in flight, which a dead drive never answers, and the kernel may still write to the
-            // buffers: all are left to the end of the process.
+            // buffers: all are left to the end of the process, and so is the drive itself.
+            std::mem::forget(self.device.clone());
             return;
         }
         // SAFETY: each is dropped once, here; nothing is in flight, and the rings go before the buffers that they have registered.

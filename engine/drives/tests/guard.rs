@@ -10,7 +10,7 @@ use support::{
 };
 use testdrive_drives::guard::{open_with_roots, Access, Consent, OpenRequest};
 use testdrive_drives::sysfs::SystemRoots;
-use testdrive_drives::{DriveUri, Reason, Refusal};
+use testdrive_drives::{DriveUri, Reason, Refusal, Target};
 
 /// Asks for writing with every consent there is; returns the reasons after checking that no byte has changed.
 #[track_caller]
@@ -429,4 +429,71 @@ fn a_loop_device_without_a_file_has_nothing_to_test() {
         assert!(refusal.to_string().contains("no capacity"), "{refusal}");
         assert_eq!(refusal.exit_status(), 2);
     }
+}
+
+/// A buffered write that is over, as a program that copied something to the device leaves it.
+fn write_cached(path: &str, offset: u64, byte: u8) {
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(&[byte; 4096], offset).unwrap();
+}
+
+fn byte_at(path: &Path, offset: u64) -> u8 {
+    let mut byte = [0];
+    std::fs::File::open(path).unwrap().read_exact_at(&mut byte, offset).unwrap();
+    byte[0]
+}
+
+#[test]
+fn what_the_page_caches_hold_reaches_the_drive_before_a_run_and_is_forgotten_after_it() {
+    let Some(_turn) = loop_turn() else { return };
+    let device = Loop::new();
+    let partition = device.partition();
+    // Who only reads keeps the caches alive; that of the partition is another than that of the disk.
+    let readers = [&device.path, &partition].map(|path| std::fs::File::open(path).unwrap());
+    let start = 2048 * 512;
+    write_cached(&partition, 1 << 20, 0xbb);
+    write_cached(&device.path, 24 << 20, 0xdd);
+    let mut target = Target::open(&device.path, Access::Write, &both_consents(&device.path), None).unwrap();
+    assert_eq!(byte_at(&device.backing, start + (1 << 20)), 0xbb);
+    assert_eq!(byte_at(&device.backing, 24 << 20), 0xdd);
+
+    let cached = |reader: &std::fs::File, offset| {
+        let mut byte = [0];
+        reader.read_exact_at(&mut byte, offset).unwrap();
+        byte[0]
+    };
+    assert_eq!(cached(&readers[1], 1 << 20), 0xbb);
+    let Target::Device { device: opened, .. } = &target else { panic!("a block device") };
+    let block = [0x11_u8; 8192];
+    let aligned = &block[block.as_ptr().align_offset(4096)..][..4096];
+    opened.file.write_all_at(aligned, start + (1 << 20)).unwrap();
+    target.give_back(testdrive_drives::Clock::start()).unwrap();
+    assert_eq!(cached(&readers[1], 1 << 20), 0x11);
+    drop((target, readers));
+
+    // The other way round: the run is on the partition.
+    let reader = std::fs::File::open(&device.path).unwrap();
+    write_cached(&device.path, start + (2 << 20), 0xee);
+    let mut target = Target::open(&partition, Access::Write, &both_consents(&partition), None).unwrap();
+    assert_eq!(byte_at(&device.backing, start + (2 << 20)), 0xee);
+    assert_eq!(cached(&reader, start + (2 << 20)), 0xee);
+    let Target::Device { device: opened, .. } = &target else { panic!("a block device") };
+    opened.file.write_all_at(aligned, 2 << 20).unwrap();
+    target.give_back(testdrive_drives::Clock::start()).unwrap();
+    assert_eq!(cached(&reader, start + (2 << 20)), 0x11);
+}
+
+#[test]
+fn a_cache_that_cannot_be_reached_refuses_the_run() {
+    let Some(_turn) = loop_turn() else { return };
+    let device = Loop::new();
+    let partition = device.partition();
+    let away = format!("{partition}-away");
+    std::fs::rename(&partition, &away).unwrap();
+    let refused = open(&device.path, Access::Write, &both_consents(&device.path));
+    std::fs::rename(&away, &partition).unwrap();
+    let refusal = refused.unwrap_err();
+    assert!(matches!(refusal.reasons(), [Reason::Cached { .. }]), "{refusal}");
+    assert!(refusal.to_string().contains("partx -d"), "{refusal}");
+    assert_eq!(refusal.exit_status(), 3);
 }

@@ -5,6 +5,7 @@ mod support;
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use support::{both_consents, consent, loop_turn, must, open, turn, Held, Loop};
 use tempfile::TempDir;
 use testdrive_drives::guard::{Access, Consent};
@@ -221,4 +222,34 @@ fn a_file_that_another_process_may_write_is_refused() {
     let holder = Held::by_shell(&format!("exec 3<>{} && echo ready && read", path.display()));
     let refusal = refusal(&uri(&path), &Consent::default());
     assert_eq!(refusal.reasons(), [Reason::Busy(vec![format!("process {} (bash)", holder.pid())])]);
+}
+
+#[test]
+fn a_file_or_device_that_another_process_may_write_by_its_memory_is_refused() {
+    let _turn = turn();
+    // The descriptor is closed: the mapping alone is left, and here it is not even writable yet.
+    let script = "import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t] + [ctypes.c_int] * 3 + [ctypes.c_long]
+fd = os.open(sys.argv[1], os.O_RDWR)
+assert libc.mmap(None, 1 << 20, int(sys.argv[2]), 1, fd, 0) not in (None, 2**64 - 1)
+os.close(fd)
+print('ready', flush=True)
+input()";
+    let (_folder, path) = folder();
+    drop(open(&format!("{}?size=1MiB", uri(&path)), Access::Write, &Consent::default()).unwrap());
+    for protection in ["3", "1"] {
+        let holder =
+            Held::ready(Command::new("python3").args(["-c", script, path.to_str().unwrap(), protection]));
+        let refusal = refusal(&uri(&path), &Consent::default());
+        assert_eq!(refusal.reasons(), [Reason::Busy(vec![format!("process {} (python3)", holder.pid())])]);
+    }
+    drop(open(&uri(&path), Access::Write, &Consent::default()).unwrap());
+    drop(_turn);
+    let Some(_turn) = loop_turn() else { return };
+    let device = Loop::new();
+    let holder = Held::ready(Command::new("python3").args(["-c", script, &device.path, "3"]));
+    let refusal = refusal(&device.path, &both_consents(&device.path));
+    assert_eq!(refusal.reasons(), [Reason::Busy(vec![format!("process {} (python3)", holder.pid())])]);
 }

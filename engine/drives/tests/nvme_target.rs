@@ -17,7 +17,7 @@ const CAPACITY_BYTES: u64 = 32_768 * 512;
 
 fn open(model: Model, access: Access) -> (Double, PciQueues<Double>) {
     let double = Double::new(model);
-    let controller = Controller::start(double.clone(), None).unwrap();
+    let controller = Controller::start_to_format(double.clone(), None).unwrap();
     let identity = DriveIdentity {
         uri: "pci:0000:01:00.0".into(),
         capacity_bytes: CAPACITY_BYTES,
@@ -81,6 +81,33 @@ fn a_drive_is_formatted_to_other_blocks_and_driven_with_them() {
     assert_eq!(do_io(&drive, 512), [22, 22]);
     let refused = usage(device.format(Some(8192), SecureErase::None));
     assert!(refused.contains("it has 512, 4096"), "{refused}");
+}
+
+#[test]
+fn metadata_is_formatted_away_and_nothing_is_transferred_before() {
+    let model = Model { metadata_bytes: 8, other_formats: vec![(4096, 0), (512, 0)], ..Model::default() };
+    let double = Double::new(model.clone());
+    let refused = Controller::start(double, None).err().unwrap().to_string();
+    assert!(refused.contains("metadata"), "{refused}");
+    let (_, mut drive) = open(model, Access::Format);
+    let device: &dyn NvmeTarget = &drive;
+    assert!(device.hindrance().is_some_and(|what| what.contains("metadata")));
+    let options = QueueOptions {
+        clock: Clock::start(),
+        depth: 2,
+        io_bytes_max: 4096,
+        data: WriteData::Incompressible,
+        data_seed: 1,
+        refill: false,
+    };
+    let error = drive.clone().open(&options).err().unwrap();
+    assert!(error.to_string().contains("metadata"), "{error}");
+    assert_eq!(device.identity_after_format(None).unwrap().logical_block_bytes, 512);
+    let format = device.format(Some(4096), SecureErase::None).unwrap();
+    assert_eq!((format.block_bytes, format.metadata_bytes), (4096, 0));
+    drive.look_again().unwrap();
+    assert_eq!((&drive as &dyn NvmeTarget).hindrance(), None);
+    assert_eq!(do_io(&drive, 4096), [0, 0]);
 }
 
 #[test]

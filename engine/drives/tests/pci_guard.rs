@@ -113,9 +113,12 @@ fn what_is_no_nvme_controller_or_not_the_kernels_is_refused() {
     let reasons = |tree: &Tree| read(tree).reasons().to_vec();
     let not_kernels = |driver: &str| [Reason::NotKernels { driver: driver.into(), bdf: BDF.into() }];
     assert_eq!(reasons(&tree), not_kernels("no driver"));
+    assert!(read(&tree).to_string().contains(&format!("drives --release {BDF}")));
     symlink(tree.path("sys/bus/pci/drivers/uio_pci_generic"), &driver).unwrap();
     assert_eq!(reasons(&tree), not_kernels("uio_pci_generic"));
-    assert!(read(&tree).to_string().contains(&format!("drives --release {BDF}")));
+    // A release leaves such a drive to whoever bound it, so that it is no remedy.
+    let told = read(&tree).to_string();
+    assert!(told.contains("setup.sh reset") && !told.contains("--release"), "{told}");
 }
 
 #[test]
@@ -196,6 +199,38 @@ fn a_drive_that_does_not_say_what_it_has_is_not_taken() {
     }
 }
 
+/// A drive with one namespace, of which each block of 512 bytes has 8 more of metadata.
+struct WithMetadata;
+
+impl AdminQueue for WithMetadata {
+    fn admin(
+        &mut self,
+        command: &NvmCommand,
+        data: AdminData<'_>,
+        timeout: Duration,
+    ) -> Result<u32, AdminError> {
+        let AdminData::Read(bytes) = data else { panic!("{command:?}") };
+        if *command == testdrive_nvme::identify(IdentifyWhat::Namespace(1)) {
+            bytes[128..132].copy_from_slice(&(9_u32 << 16 | 8).to_le_bytes());
+            return Ok(0);
+        }
+        Drive(Some(vec![1])).admin(command, AdminData::Read(bytes), timeout)
+    }
+}
+
+#[test]
+fn a_namespace_with_metadata_is_refused_while_the_kernel_has_it_unless_it_may_be_formatted() {
+    let refused =
+        |access| refusal_of(&controller(), "", access, Some("S4EW"), &|_| Box::new(WithMetadata)).to_string();
+    for access in [Access::ReadOnly, Access::Write] {
+        let told = refused(access);
+        assert!(told.contains("metadata") && told.contains("'method': 'format'"), "{told}");
+    }
+    // What then stands against it is that this tree has no content to look at.
+    let told = refused(Access::Format);
+    assert!(told.contains("it does not tell its size") && !told.contains("metadata"), "{told}");
+}
+
 #[test]
 fn a_namespace_that_the_kernel_shows_late_is_waited_for_and_looked_at() {
     let tree = controller();
@@ -228,7 +263,7 @@ fn a_namespace_that_came_while_the_others_were_looked_at_is_not_taken_unseen() {
         Box::new(Drive(Some((1..=asked.get()).collect())))
     };
     let refusal = refusal_of(&controller(), "", Access::ReadOnly, None, &later);
-    assert_eq!((refusal.reasons(), asked.get()), (&[Reason::NotShown(2)][..], 2));
+    assert_eq!((refusal.reasons(), asked.get()), (&[Reason::NotShown(2)][..], 3));
     let tree = controller();
     let asked = Cell::new(false);
     let shown = |_: File| -> Box<dyn AdminQueue> {

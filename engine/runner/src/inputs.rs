@@ -84,7 +84,9 @@ pub fn check_all_fit(
 ) -> Result<Vec<DriveIdentity>, RunError> {
     let mut identity = target.identity().clone();
     let mut identities = Vec::new();
+    let mut hindrance = target.nvme().and_then(|drive| drive.hindrance());
     for (phase, source) in steps.iter().flat_map(Step::phases).zip(sources) {
+        hindrance = hindrance_after(phase, hindrance, &identity.uri)?;
         check_fit(phase, source.as_ref(), target, &identity)?;
         identities.push(identity.clone());
         if let Some(what) = Administration::of(phase) {
@@ -93,6 +95,22 @@ pub fn check_all_fit(
         }
     }
     Ok(identities)
+}
+
+/// What hinders I/O to a drive after a phase, of what did before it.
+///
+/// # Errors
+/// When the phase has I/O that is hindered.
+fn hindrance_after(
+    phase: &PhaseJob,
+    before: Option<&'static str>,
+    uri: &str,
+) -> Result<Option<&'static str>, RunError> {
+    match (Administration::of(phase), before) {
+        (Some(Administration::Format(..)), _) | (_, None) => Ok(None),
+        (Some(Administration::Sanitize), before) => Ok(before),
+        (None, Some(what)) => Err(RunError::usage(format!("{uri} {what}")).in_phase(phase.name())),
+    }
 }
 
 /// Sets the drive's features as the job asks, until what is returned is dropped.
@@ -153,4 +171,34 @@ pub fn check_fit(
         }
     }
     too_small("and every I/O of the recording lies beyond: give --lba wrap, scale or scale-excess, or a larger drive".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Whether these phases can be done in turn on a drive that is hindered, and what stands against it.
+    fn in_turn(phases: serde_json::Value) -> Result<Option<&'static str>, String> {
+        let phases: Vec<PhaseJob> = serde_json::from_value(phases).unwrap();
+        let turn = |before, phase: &PhaseJob| hindrance_after(phase, before, "/dev/ng0n1");
+        phases.iter().try_fold(Some("has metadata"), turn).map_err(|error| {
+            assert_eq!(error.kind.exit_status(), 2);
+            error.message
+        })
+    }
+
+    #[test]
+    fn what_hinders_io_is_no_hindrance_to_the_format_that_takes_it_away() {
+        let format = json!({"kind": "prepare", "method": "format", "logical_block_bytes": 4096});
+        let purge = |how| json!({"kind": "prepare", "method": "purge", "how": how});
+        let write = json!({"kind": "synthetic", "read_share": 0, "ios": 10});
+        assert_eq!(in_turn(json!([format, write, purge("trim")])), Ok(None));
+        assert_eq!(in_turn(json!([purge("format"), write])), Ok(None));
+        for refused in [json!([write, format]), json!([purge("sanitize"), write]), json!([purge("trim")])] {
+            let told = in_turn(refused).unwrap_err();
+            assert!(told.starts_with("phase '") && told.ends_with("/dev/ng0n1 has metadata"), "{told}");
+        }
+        assert_eq!(in_turn(json!([purge("sanitize")])), Ok(Some("has metadata")));
+    }
 }

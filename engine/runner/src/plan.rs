@@ -1,6 +1,7 @@
 //! What a phase of the job comes to on a given target: submitters, depth, pacing, sizes, and how much there is to do.
 
 use crate::administer::Administration;
+use crate::error::RunError;
 use crate::event::{PhaseName, PlannedPhase, RoundPosition};
 use crate::job::{Data, Pace, PhaseJob, ReplayJob, Streams};
 use crate::job_generated::{ArrivalsJob, SteadyStateJob};
@@ -28,12 +29,22 @@ impl PhasePlan<'_> {
         match self.job {
             PhaseJob::Replay(ReplayJob { streams: Streams::Source, .. }) if !target.identity().modelled => {
                 // A core is left to the feeder and the recorder; but streams that share one submitter would not be kept apart.
-                thread::available_parallelism().map_or(1, usize::from).saturating_sub(1).max(2)
+                let cores = thread::available_parallelism().map_or(1, usize::from).saturating_sub(1);
+                cores.min(target.queues_max().unwrap_or(usize::MAX)).max(2)
             }
             // A model has one queue: the I/Os of all threads go through it, in turn.
             PhaseJob::Synthetic(job) if !target.identity().modelled => job.threads as usize,
             _ => 1,
         }
+    }
+
+    /// Looks whether a drive has a queue for each of the phase's submitters.
+    ///
+    /// # Errors
+    /// A usage error that says what to do.
+    pub fn check_queues(&self, target: &Target) -> Result<(), RunError> {
+        check_queues(self.submitters(target), target.queues_max(), &target.identity().uri, self.is_replay())
+            .map_err(|error| error.in_phase(self.job.name()))
     }
 
     /// When I/Os are issued.
@@ -228,6 +239,19 @@ impl PhasePlan<'_> {
     }
 }
 
+fn check_queues(
+    submitters: usize,
+    queues_max: Option<usize>,
+    uri: &str,
+    is_replay: bool,
+) -> Result<(), RunError> {
+    let Some(most) = queues_max.filter(|most| submitters > *most) else { return Ok(()) };
+    let key = if is_replay { "streams 'one'".to_string() } else { format!("threads {most}") };
+    Err(RunError::usage(format!(
+        "{submitters} submitters need a queue pair each, and {uri} has {most} (with interrupts=yes also the host's interrupts limit them): give {key}, or name the block device"
+    )))
+}
+
 /// What of a recording is replayed: a run's preparation is not.
 pub fn measured_counts(recording: &Recording) -> OpcodeCounts {
     let manifest = &recording.manifest;
@@ -272,4 +296,26 @@ pub fn lba_map(recording: &Recording, job: &ReplayJob, identity: &DriveIdentity)
         _ => recording.manifest.counts.end_max_bytes,
     };
     LbaMap::new(job.lba, source_bytes, identity.capacity_bytes, identity.logical_block_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_submitters_than_queue_pairs_are_a_mistake_of_usage() {
+        assert!(check_queues(2, Some(2), "pci:0000:01:00.0", false).is_ok());
+        assert!(check_queues(64, None, "/dev/nvme0n1", false).is_ok());
+        let refused = |submitters, most, is_replay| {
+            let error = check_queues(submitters, Some(most), "pci:0000:01:00.0", is_replay).unwrap_err();
+            assert_eq!(error.kind.exit_status(), 2);
+            error.message
+        };
+        let told = refused(4, 2, false);
+        assert!(
+            told.contains("4 submitters") && told.contains("has 2 ") && told.contains("give threads 2,"),
+            "{told}"
+        );
+        assert!(refused(2, 1, true).contains("give streams 'one',"));
+    }
 }

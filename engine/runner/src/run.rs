@@ -99,6 +99,7 @@ pub fn run(job: &Job, signal: &AtomicUsize, tell: &mut dyn FnMut(Event)) -> Resu
         .zip(sources)
         .map(|(job, source)| PhasePlan { job, recording: source.as_ref() })
         .collect();
+    plans.iter().try_for_each(|plan| plan.check_queues(&target))?;
     let submitters = plans.iter().map(|plan| plan.submitters(&target)).max().unwrap_or(1);
     let writer = match job.record {
         true if job.resume => {

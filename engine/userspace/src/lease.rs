@@ -43,6 +43,14 @@ pub enum LeaseError {
         /// Who has it, as far as that can be seen.
         by: Vec<String>,
     },
+    /// Neither the kernel's driver of its class nor ours has it.
+    #[error("{bdf} is with the driver '{driver}', which testdrive did not bind and does not unbind: have whoever bound it give it back")]
+    OtherDriver {
+        /// The function.
+        bdf: Bdf,
+        /// Who has it.
+        driver: String,
+    },
     /// The kernel has no such driver.
     #[error("the kernel has no driver '{VFIO_DRIVER}': load it (modprobe {VFIO_DRIVER}), and try again")]
     NoVfio,
@@ -168,7 +176,7 @@ pub enum Released {
 /// VFIO; `None` where nobody has.
 ///
 /// # Errors
-/// When somebody has it, or the kernel does not bind a driver.
+/// When somebody has it, another driver for user space does, or the kernel does not bind a driver.
 pub fn release(
     roots: &Roots,
     bdf: Bdf,
@@ -183,15 +191,21 @@ pub fn release(
         }
         return Err(error);
     }
-    let outcome = match (function.driver(), before) {
-        (Some(driver), None) if driver != VFIO_DRIVER => {
+    // Bound by somebody else, or by nobody: the driver of its class is what it goes back to.
+    let is_noted = before.is_some();
+    let outcome = before.unwrap_or_else(|| Before { driver: "nvme".into(), driver_override: None });
+    match function.driver() {
+        Some(driver) if driver == outcome.driver && !is_noted => {
             note.remove();
             return Ok(Released::Bound(driver));
         }
-        (_, Some(before)) => before,
-        // Bound by somebody else, or by nobody: the driver of its class is what it goes back to.
-        (_, None) => Before { driver: "nvme".into(), driver_override: None },
-    };
+        Some(driver) if driver != outcome.driver && driver != VFIO_DRIVER => {
+            // Whoever bound it has made the note untrue.
+            note.remove();
+            return Err(LeaseError::OtherDriver { bdf, driver });
+        }
+        _ => {}
+    }
     restore(&function, &outcome)?;
     note.remove();
     Ok(Released::Restored(outcome.driver))
@@ -213,6 +227,11 @@ pub fn repair(
         note.remove();
         return Ok(false);
     };
+    if function.driver().is_some_and(|driver| driver != VFIO_DRIVER && driver != before.driver) {
+        // Whoever bound it since then has made the note untrue.
+        note.remove();
+        return Ok(false);
+    }
     check_unused(function, users)?;
     restore(function, &before)?;
     note.remove();

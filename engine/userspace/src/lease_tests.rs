@@ -232,3 +232,34 @@ fn without_vfio_or_a_driver_to_go_back_to_nothing_is_changed() {
     let absent = Bdf::parse("0000:02:00.0").unwrap();
     assert!(matches!(release(&tree.roots(), absent, nobody), Err(LeaseError::Absent(_))));
 }
+
+#[test]
+fn what_another_driver_for_user_space_has_is_left_to_it_and_a_stale_note_goes() {
+    for is_noted in [true, false] {
+        let other = || {
+            let tree = if is_noted { left_behind() } else { Tree::new(Some(VFIO_DRIVER)) };
+            let function = tree.function();
+            let link = function.directory().join("driver");
+            fs::remove_file(&link).unwrap();
+            symlink(tree.roots().sys.join("bus/pci/drivers/uio_pci_generic"), &link).unwrap();
+            fs::write(function.directory().join("driver_override"), "uio_pci_generic\n").unwrap();
+            tree
+        };
+        let as_it_was = |tree: &Tree| {
+            let function = tree.function();
+            assert_eq!(function.driver().as_deref(), Some("uio_pci_generic"));
+            assert_eq!(function.driver_override().as_deref(), Some("uio_pci_generic"));
+            assert!(!tree.note().exists());
+        };
+        let tree = other();
+        let error = release(&tree.roots(), tree.function().bdf, nobody).unwrap_err();
+        assert!(
+            matches!(&error, LeaseError::OtherDriver { driver, .. } if driver == "uio_pci_generic"),
+            "{error}"
+        );
+        as_it_was(&tree);
+        let tree = other();
+        assert!(!repair(&tree.function(), nobody).unwrap());
+        as_it_was(&tree);
+    }
+}

@@ -46,7 +46,7 @@ impl Limits {
     /// Of a namespace.
     ///
     /// # Errors
-    /// When it has metadata or protection information, or blocks that are none.
+    /// When it has blocks that are none.
     pub fn of(
         id: u32,
         controller: &ControllerIdentity,
@@ -54,11 +54,6 @@ impl Limits {
         nvm: &NvmLimits,
         capabilities: &Capabilities,
     ) -> Result<Limits, ControllerError> {
-        if namespace.has_metadata() {
-            return Err(ControllerError::Unsupported(format!(
-                "namespace {id} has metadata or protection information, which testdrive does not handle: format it without (nvme format)"
-            )));
-        }
         let block_bytes = namespace.block_bytes();
         let block = BlockSize::new(block_bytes).ok_or_else(|| {
             ControllerError::Unsupported(format!(

@@ -1,6 +1,8 @@
 # What speaks against a block device speaks against passthrough to it, and the other way round; a sanitize looks at the other namespaces,
 # too. Another drive's node under this one's name is not looked at in its place. After a kill the drive is free, and its next run works.
-#guest {"disks": {"disk0": "8M", "first": "8M", "second": "8M"}, "modules": ["ext4"], "devices": [
+# Where a run ends with writes in flight, nobody gets the drive until they have ended. A namespace with metadata is formatted without.
+#guest {"disks": {"disk0": "8M", "first": "8M", "second": "8M", "meta": "8M"}, "modules": ["ext4", "dm-mod"], "programs": ["dmsetup"], "devices": [
+#guest "nvme,id=three,serial=VM2", "nvme-ns,drive=meta,nsid=1,bus=three,ms=8",
 #guest "nvme,serial=VM0,drive=disk0", "nvme,id=two,serial=VM1",
 #guest "nvme-ns,drive=first,nsid=1,bus=two", "nvme-ns,drive=second,nsid=2,bus=two"]}
 set -eu
@@ -67,3 +69,36 @@ wait $! || true
 run /dev/ng${one}n1 VM0 after "$write"
 grep -q '"status":"complete"' /tmp/after.json
 dd if=/dev/nvme${one}n1 of=/dev/null bs=1M 2>/dev/null
+
+# A drive that stops answering: the run gives it up, and its writes are still on their way.
+monitor() { echo "$2" >/job/monitor.$1.part; mv /job/monitor.$1.part /job/monitor.$1; wait_until [ -e /job/monitor.$1.done ]; }
+throttle() {
+    limits='"bps": '$2', "bps_rd": 0, "bps_wr": 0, "iops": 0, "iops_rd": 0, "iops_wr": 0'
+    monitor $1 '{"execute": "block_set_io_throttle", "arguments": {"device": "disk0", '"$limits"'}}'
+}
+claim() { dmsetup create other --table "0 8 linear /dev/nvme${one}n1 0" 2>&1; }
+in_flight='"io_timeout_s": 2, "phases": [{"kind": "synthetic", "read_share": 0, "depth": 4, "duration_ns": 100000000000}]'
+for path in /dev/ng${one}n1 /dev/nvme${one}n1; do
+    echo '{"version": 1, "drive": {"uri": "'$path'", "erase": "VM0"}, "output": "'/tmp$path.rec'", '"$in_flight"'}' >/tmp/stuck.json
+    mkdir -p /tmp/dev
+    testdrive-engine run --job /tmp/stuck.json >/tmp/stuck.out &
+    wait_until tells /tmp/stuck.out progress
+    throttle stop${path#/dev/} 1
+    status=0; wait $! || status=$?
+    [ $status -eq 4 ]
+    ! claim || { echo "$path is free with writes in flight"; exit 1; }
+    throttle go${path#/dev/} 0
+    wait_until claim
+    dmsetup remove other
+done
+
+# Of a namespace with metadata nothing is read or written by passthrough, but it is formatted without.
+meta=$(basename $(dirname $(grep -l VM2 /sys/class/nvme/*/serial))); meta=/dev/ng${meta#nvme}n1
+format='{"kind": "prepare", "method": "format", "logical_block_bytes": 4096}'
+for phases in '{"kind": "synthetic", "ios": 10}' "$write, $format"; do
+    status=0; run $meta VM2 metadata "$phases" || status=$?
+    tail -n 1 /tmp/metadata.json
+    [ $status -eq 2 ] && grep -q "formatted with metadata" /tmp/metadata.json
+done
+run $meta VM2 formatted "$format, $write"
+grep -q '"status":"complete"' /tmp/formatted.json

@@ -7,10 +7,12 @@
 mod blkid;
 mod file;
 mod file_kind;
+mod mapped;
 pub(crate) mod mounts;
 pub(crate) mod node;
 mod nvmet;
 pub(crate) mod openers;
+pub(crate) mod page_cache;
 mod probe;
 pub(crate) mod refusal;
 pub mod signatures;
@@ -217,6 +219,8 @@ pub(crate) fn open_handle(
             return Err(Refusal::Unsafe { target: given.clone(), reasons });
         }
     };
+    // First of all, so that what only the cache has is looked at, too.
+    page_cache::write_back(&device, &opened.0, roots).map_err(|reason| Refusal::because(given, reason))?;
     check_under_claim(request, &device, &opened.0, roots)?;
     guarded(request, &device, opened, identity)
 }

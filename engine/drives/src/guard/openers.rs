@@ -1,5 +1,6 @@
 //! Which processes have a device or a file open.
 
+use crate::guard::mapped::MappedFiles;
 use crate::guard::mounts::process_ids;
 use crate::sysfs::{DeviceNumber, SystemRoots};
 use std::ffi::CString;
@@ -47,24 +48,17 @@ impl Opener {
     }
 }
 
-/// Every other process that has one of the wanted things open, once each. Those that we may not look at are left out: only root
+/// Every other process that has one of the wanted things open or mapped, once each. Those that we may not look at are left out: only root
 /// sees all of them.
 pub fn openers(roots: &SystemRoots, wanted: impl Fn(Opened) -> bool) -> Vec<Opener> {
     let own = fs::read_link(roots.proc.join("self")).ok();
     let own: Option<u32> = own.and_then(|link| link.to_str()?.parse().ok());
     let mut found: Vec<Opener> = Vec::new();
+    let mut mapped = MappedFiles::default();
     for pid in process_ids(roots).into_iter().filter(|pid| Some(*pid) != own) {
         let folder = roots.proc.join(pid.to_string());
-        for descriptor in fs::read_dir(folder.join("fd")).into_iter().flatten().flatten() {
-            let Some(opened) = what_is_open(&descriptor.path()).filter(|opened| wanted(*opened)) else {
-                continue;
-            };
-            let flags =
-                descriptor_flags(&folder.join("fdinfo").join(descriptor.file_name())).unwrap_or(libc::O_RDWR);
-            if flags & libc::O_PATH != 0 {
-                continue;
-            }
-            let writable = flags & libc::O_ACCMODE != libc::O_RDONLY;
+        let mapped = mapped.of_process(&folder).into_iter().filter(|(opened, _)| wanted(*opened));
+        for (opened, writable) in described(&folder, &wanted).into_iter().chain(mapped) {
             match found.iter_mut().find(|other| other.pid == pid && other.opened == opened) {
                 Some(other) => other.writable |= writable,
                 None => {
@@ -78,8 +72,24 @@ pub fn openers(roots: &SystemRoots, wanted: impl Fn(Opened) -> bool) -> Vec<Open
     found
 }
 
-/// Looks through a descriptor's link. Only what the kernel has cached is asked for, so that a dead network server cannot hang it.
-fn what_is_open(link: &Path) -> Option<Opened> {
+/// What of the wanted things a process has open by its descriptors, and whether it can write to it.
+fn described(folder: &Path, wanted: impl Fn(Opened) -> bool) -> Vec<(Opened, bool)> {
+    let mut found = Vec::new();
+    for descriptor in fs::read_dir(folder.join("fd")).into_iter().flatten().flatten() {
+        let Some(opened) = what_is_open(&descriptor.path()).filter(|opened| wanted(*opened)) else {
+            continue;
+        };
+        let flags =
+            descriptor_flags(&folder.join("fdinfo").join(descriptor.file_name())).unwrap_or(libc::O_RDWR);
+        if flags & libc::O_PATH == 0 {
+            found.push((opened, flags & libc::O_ACCMODE != libc::O_RDONLY));
+        }
+    }
+    found
+}
+
+/// Looks through the link of a descriptor or a mapping. Only what the kernel has cached is asked for, so that a dead network server cannot hang it.
+pub(super) fn what_is_open(link: &Path) -> Option<Opened> {
     let path = CString::new(link.as_os_str().as_bytes()).ok()?;
     // SAFETY: statx is a C structure of integers, for which all zeroes is a value.
     let mut status: libc::statx = unsafe { std::mem::zeroed() };

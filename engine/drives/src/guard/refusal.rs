@@ -38,6 +38,13 @@ pub enum Reason {
         /// The drive's own number.
         number: DeviceNumber,
     },
+    /// What the kernel's page cache holds of it, or of what shares its bytes, cannot be written to the drive first. Never overridable.
+    Cached {
+        /// The block device whose cache it is.
+        name: String,
+        /// What the kernel answered.
+        error: String,
+    },
     /// No consent was given.
     NoConsent {
         /// What consent must name.
@@ -132,6 +139,10 @@ impl fmt::Display for Reason {
                     number.major, number.minor
                 )
             }
+            Reason::Cached { name, error } => write!(
+                f,
+                "what the kernel's page cache holds of {name} cannot be written back and forgotten ({error}), and could reach the drive later: do that by hand (blockdev --flushbufs /dev/{name}), give the container its node, or remove the partition (partx -d)"
+            ),
             Reason::HiddenNamespace(nsid) => write!(
                 f,
                 "the whole drive would be erased, and it has a namespace {nsid} that this host has no block device of, so that what is on it cannot be looked at: attach it to this host first (nvme attach-ns), or delete it (nvme delete-ns)"
@@ -152,6 +163,10 @@ impl fmt::Display for Reason {
             Reason::Sibling { name, reason } => {
                 write!(f, "the whole drive would be erased, and of its other namespace {name}: {reason}")
             }
+            Reason::NotKernels { driver, bdf } if !["vfio-pci", "no driver"].contains(&driver.as_str()) => write!(
+                f,
+                "the driver '{driver}' has it, not the kernel's nvme, so what is on it cannot be seen: have whoever bound it give it back as it was taken (with SPDK, scripts/setup.sh reset; with driverctl, unset-override {bdf}), or do it by hand (in /sys/bus/pci/devices/{bdf}: echo > driver_override, echo {bdf} > driver/unbind; then echo {bdf} > /sys/bus/pci/drivers_probe)"
+            ),
             Reason::NotKernels { driver, bdf } => write!(
                 f,
                 "{driver} has it, not the kernel's nvme, so what is on it cannot be seen: give it back first with 'testdrive drives --release {bdf}'"

@@ -1,6 +1,7 @@
 //! The other namespaces of a drive: a format or a sanitize may erase them, too, so the guard looks at each of them first.
 
 use crate::guard::node::open_node;
+use crate::guard::page_cache::write_back;
 use crate::guard::refusal::{reasons_of_usage, Reason, Refusal};
 use crate::guard::state::State;
 use crate::guard::usage::Snapshot;
@@ -68,11 +69,12 @@ pub(crate) fn claim(
         );
     }
     // Once more, now that nobody can mount one of them.
-    for (sibling, _) in &claims {
+    for (sibling, claim) in &claims {
         let usage = Snapshot::take(roots).map_err(unknown)?.with_openers(None).usage_of_device(sibling);
         let sibling_reason =
             |reason: Reason| Reason::Sibling { name: sibling.name.clone(), reason: reason.into() };
-        reasons.extend(reasons_of_usage(&usage).into_iter().map(sibling_reason));
+        let cached = write_back(sibling, claim, roots).err();
+        reasons.extend(reasons_of_usage(&usage).into_iter().chain(cached).map(sibling_reason));
     }
     Refusal::unless_empty(given, reasons)?;
     Ok(claims.into_iter().map(|(_, claim)| claim).collect())

@@ -6,6 +6,9 @@ use crate::nvme::erase::EraseError;
 use testdrive_nvme::{ControllerIdentity, NamespaceIdentity};
 use testdrive_recording::DriveIdentity;
 
+/// What is said of a namespace that nothing is transferred to.
+pub(crate) const HAS_METADATA: &str = "is formatted with metadata or protection information, which this path does not transfer: give its block device, or begin with a phase that formats it without ('method': 'format')";
+
 /// What a path brings along; what the drive is asked and told by it is the same for all of them (`erase`, `features`).
 pub trait NvmeTarget: Sync {
     /// What the drive is, by this path.
@@ -22,6 +25,11 @@ pub trait NvmeTarget: Sync {
 
     /// What the namespace said of itself.
     fn namespace(&self) -> &NamespaceIdentity;
+
+    /// Why no I/O can be issued to it as it is, and a format has to come first; `None` where it can.
+    fn hindrance(&self) -> Option<&'static str> {
+        self.namespace().has_metadata().then_some(HAS_METADATA)
+    }
 
     /// The admin queue of its controller.
     fn admin(&self) -> Box<dyn AdminQueue + Send>;

@@ -10,7 +10,7 @@ use crate::nvme::admin::AdminQueue;
 use crate::nvme::commands::CommandMaker;
 use crate::nvme::erase::EraseError;
 use crate::nvme::target::NvmeTarget;
-use crate::sysfs::BlockDevice;
+use crate::sysfs::{BlockDevice, SystemRoots};
 use std::fs::File;
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
@@ -71,6 +71,17 @@ impl PassthruDevice {
     /// The descriptor that commands go to.
     pub fn fd(&self) -> RawFd {
         self.character.as_raw_fd()
+    }
+
+    /// What commands are of: the namespace itself, first, and every claim.
+    pub(super) fn files(&self) -> Vec<RawFd> {
+        let claims = std::iter::once(&self.block.file).chain(&self.others);
+        std::iter::once(&self.character).chain(claims).map(|file| file.as_raw_fd()).collect()
+    }
+
+    /// Has the kernel forget what it knew of the content of everything that was claimed, as [`Device::forget_cached`].
+    pub(crate) fn forget_cached(&self, roots: &SystemRoots) {
+        self.block.forget_cached(&self.others, roots);
     }
 
     /// How much one command may carry.
@@ -150,7 +161,11 @@ impl NvmeTarget for PassthruDevice {
         let (disk, uri) = (self.disk.clone(), self.block.identity.uri.clone());
         self.take(controller, namespace, &limits, &disk).map_err(|error| match error {
             Unfit::Usage(what) | Unfit::Drive(what) => EraseError::Drive(format!("{uri} {what}")),
-        })
+        })?;
+        match self.hindrance() {
+            Some(what) => Err(EraseError::Drive(format!("{uri} {what}"))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use super::WideLane;
 use crate::buffers::{Buffers, Region};
 use crate::clock::Clock;
 use crate::drive::{Drive, QueueOptions, SubmitError, Wait};
+use crate::nvme::target::NvmeTarget;
 use crate::ring;
 use crate::trims::Trims;
 use io_uring::cqueue;
@@ -49,6 +50,9 @@ impl PassthruDrive {
     /// # Errors
     /// When io_uring is forbidden here or has no passthrough (before Linux 5.19), or memory cannot be had.
     pub fn new(mut device: PassthruDevice, options: &QueueOptions) -> io::Result<PassthruDrive> {
+        if let Some(what) = device.hindrance() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, format!("it {what}")));
+        }
         let QueueOptions { clock, depth, .. } = *options;
         // A long I/O is several commands.
         let commands = depth * 4;
@@ -60,7 +64,17 @@ impl PassthruDrive {
         trim_limits.ranges = trim_limits.ranges.min(device.options.trim_ranges as usize);
         let mut trims = Trims::new(depth, trim_limits, Region::map)?;
         let rings = || std::iter::once(&plain).chain(&polled).map(|lane| &*lane.ring);
-        let registered_file = rings().all(|ring| ring.submitter().register_files(&[device.fd()]).is_ok());
+        // A ring keeps what it has registered until its last command has ended, also beyond the end of this process: the claims with it.
+        let files = device.files();
+        let tied = rings().map(|ring| ring.submitter().register_files(&files));
+        let registered_file = match tied.collect::<io::Result<()>>() {
+            Ok(()) => true,
+            Err(error) if device.block.writable => {
+                let message = format!("the claim on the drive cannot be tied to its commands ({error})");
+                return Err(io::Error::new(error.kind(), message));
+            }
+            Err(_) => false,
+        };
         // Kernels count the pages of a registered buffer from a command's data to the buffer's end as the command's own.
         let transfer_bytes = device.limits.transfer_blocks as usize * device.block_size.bytes() as usize;
         let piece_bytes = (transfer_bytes / PAGE_BYTES * PAGE_BYTES).max(PAGE_BYTES);
@@ -275,8 +289,13 @@ impl Drop for PassthruDrive {
     fn drop(&mut self) {
         if self.outstanding > 0 {
             // Closing a ring waits for what is in flight, which a dead drive never answers, and the kernel may still write to the
-            // buffers: all are left to the end of the process.
+            // buffers: all are left to the end of the process, and so is the drive itself.
+            std::mem::forget(self.device.clone());
             return;
+        }
+        // The kernel takes rings apart in its own time, and whoever comes next is to find the drive unclaimed.
+        for lane in std::iter::once(&self.plain).chain(&self.polled) {
+            let _ = lane.ring.submitter().unregister_files();
         }
         // SAFETY: each is dropped once, here; nothing is in flight, and the rings go before the buffers that they have registered.
         unsafe {

@@ -9,6 +9,7 @@ use crate::guard::{cannot_open, handle, open_handle, reopen, OpenRequest};
 use crate::nvme::admin::{AdminError, NvmeAdmin};
 use crate::nvme::background::Background;
 use crate::nvme::siblings;
+use crate::nvme::target::NvmeTarget;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use std::fs::File;
 use std::io;
@@ -95,7 +96,11 @@ pub(crate) fn open(
         namespace: Arc::default(),
     };
     device.take(controller, namespace, &limits, &disk).map_err(|error| error.of(given))?;
-    Ok(device)
+    match device.hindrance() {
+        // A format may take it away; that one comes first, whoever runs the phases sees to.
+        Some(what) if !request.access.erases() => Err(Unfit::Usage(what.into()).of(given)),
+        _ => Ok(device),
+    }
 }
 
 /// Why a namespace cannot be driven as it is.
@@ -124,11 +129,6 @@ impl PassthruDevice {
         limits: &NvmLimits,
         disk: &BlockDevice,
     ) -> Result<(), Unfit> {
-        if namespace.has_metadata() {
-            return Err(Unfit::Usage(
-                "is formatted with metadata or protection information, which this path does not transfer: give its block device, or format it without".into(),
-            ));
-        }
         let identity = &mut self.block.identity;
         let block_size = BlockSize::new(namespace.block_bytes()).ok_or_else(|| {
             Unfit::Drive(format!(

@@ -6,6 +6,7 @@
 
 use crate::guard::node::open_node;
 use crate::guard::openers::{openers, Opened, Opener};
+use crate::guard::page_cache::write_back;
 use crate::guard::refusal::{reasons_of_usage, Reason, Refusal};
 use crate::guard::state::State;
 use crate::guard::usage::{existing_ancestor, Snapshot};
@@ -13,6 +14,7 @@ use crate::guard::{consent_reason, reopen, OpenRequest};
 use crate::identity::{erase_name, identify};
 use crate::nvme::admin::{AdminQueue, NvmeAdmin};
 use crate::nvme::background::Background;
+use crate::nvme::target::HAS_METADATA;
 use crate::passthru::refuse_zoned;
 use crate::pci::namespaces::{
     all_namespaces, choose, namespace_id, queue_of, AdminOf, NAMESPACES_LIMIT, NAMESPACES_SOON,
@@ -81,6 +83,7 @@ pub(crate) fn claim(
         let name = erase_name(&identity.serial, &chosen.node());
         reasons.extend(consent_reason(request.consent, &[name]));
     }
+    check_blocks(request, chosen, roots, admin_of)?;
     let erases_all = request.access.erases()
         && erases_all(given, request.access, chosen, &mut *queue_of(given, chosen, roots, admin_of)?, roots)?;
     let fate = |namespace: &BlockDevice| match namespace.number == chosen.number {
@@ -104,6 +107,8 @@ pub(crate) fn claim(
     let snapshot = Snapshot::take(roots).map_err(unknown)?.with_openers(None);
     let mut late = Vec::new();
     for (namespace, claim) in namespaces.iter().zip(&claims) {
+        // The driver says that the drive has no blocks any more before it lets go of it: what was not written back by then is lost.
+        late.extend(write_back(namespace, claim, roots).err());
         let usage = snapshot.usage_of_device(namespace);
         late.extend(reasons_of_usage(&usage));
         let fate = fate(namespace);
@@ -128,6 +133,26 @@ pub(crate) fn claim(
 fn set_by_kernel(queue: &mut dyn AdminQueue) -> Background {
     let mut admin = NvmeAdmin::new(queue, 0);
     admin.controller().map_or(Background::default(), |controller| Background::ask(&mut admin, &controller))
+}
+
+/// Refuses a namespace that nothing can be transferred to while the kernel still has it, unless the run may format it.
+fn check_blocks(
+    request: &OpenRequest<'_>,
+    chosen: &BlockDevice,
+    roots: &SystemRoots,
+    admin_of: AdminOf<'_>,
+) -> Result<(), Refusal> {
+    let given = &request.uri.given;
+    let mut queue = queue_of(given, chosen, roots, admin_of)?;
+    let namespace = NvmeAdmin::new(&mut *queue, namespace_id(chosen)).namespace().map_err(|error| {
+        Refusal::Drive(format!(
+            "{given} does not say what its namespace is ({error}): check the drive and the kernel's log"
+        ))
+    })?;
+    match namespace.has_metadata() && !request.access.erases() {
+        true => Err(Refusal::Usage(format!("{given} {HAS_METADATA}"))),
+        false => Ok(()),
+    }
 }
 
 /// What becomes of what is on a namespace.
@@ -238,6 +263,9 @@ pub(crate) fn lease_refusal(given: &str, error: &LeaseError) -> Refusal {
             Refusal::because(given, Reason::Busy(vec![format!("another run (process {pid})")]))
         }
         LeaseError::Used { by, .. } => Refusal::because(given, Reason::Busy(by.clone())),
+        LeaseError::OtherDriver { bdf, driver } => {
+            Refusal::because(given, Reason::NotKernels { driver: driver.clone(), bdf: bdf.to_string() })
+        }
         LeaseError::Gone(_) | LeaseError::Kernel { .. } => Refusal::Drive(error.to_string()),
     }
 }

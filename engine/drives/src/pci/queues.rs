@@ -59,6 +59,11 @@ impl<F: Function> PciQueues<F> {
         UserspaceDrive::new(&self.controller, self.identity, how, options)
     }
 
+    /// How many queues it has for I/O.
+    pub fn pairs(&self) -> u16 {
+        self.controller.pairs()
+    }
+
     /// Whether it takes the opcode.
     pub fn supports(&self, opcode: Opcode) -> bool {
         supports(&self.controller.limits(), opcode)

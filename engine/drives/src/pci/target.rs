@@ -68,8 +68,16 @@ impl PciTarget {
             .map_err(|error| guard::lease_refusal(given, &error))?;
         // From here on the lease goes back with whatever error comes: it is dropped after what is opened below.
         let options = VfioOptions { interrupts: uri.interrupts, without_iommu: pages.clone() };
-        let opened = VfioFunction::open(&function, &options).map_err(failed)?;
-        let controller = Controller::start(opened, Some(namespace)).map_err(|error| match error {
+        let opened = VfioFunction::open(&function, &options).map_err(|error| match error.kind() {
+            // The host or the drive has not what was asked for.
+            io::ErrorKind::Unsupported => Refusal::Usage(format!("{given}: {error}")),
+            _ => failed(error),
+        })?;
+        let started = match request.access.erases() {
+            true => Controller::start_to_format(opened, Some(namespace)),
+            false => Controller::start(opened, Some(namespace)),
+        };
+        let controller = started.map_err(|error| match error {
             ControllerError::Unsupported(message) => Refusal::Usage(format!("{given}: {message}")),
             error => failed(error.into()),
         })?;

@@ -51,6 +51,16 @@ impl<F: Function> Controller<F> {
     /// When it does not start or answer, lacks something that this driver needs, or the namespace is not there or has metadata. It is
     /// stopped then.
     pub fn start(function: F, namespace: Option<u32>) -> Result<Controller<F>, ControllerError> {
+        let controller = Controller::start_to_format(function, namespace)?;
+        controller.check_blocks()?;
+        Ok(controller)
+    }
+
+    /// The same of a namespace that may have metadata, which a format takes away. It has no queues until then.
+    ///
+    /// # Errors
+    /// As [`Controller::start`], but for metadata.
+    pub fn start_to_format(function: F, namespace: Option<u32>) -> Result<Controller<F>, ControllerError> {
         let capabilities = Capabilities::of(&function).ok_or(ControllerError::Gone)?;
         state::check(&capabilities, function.registers_bytes())?;
         let admin = Admin::new(&function, &capabilities)?;
@@ -77,7 +87,7 @@ impl<F: Function> Controller<F> {
         let bytes = self.identify(IdentifyWhat::Controller)?;
         self.identity = ControllerIdentity::parse(&bytes);
         self.namespace_id = self.choose(namespace)?;
-        self.look_again()?;
+        self.look()?;
         let pairs = self.ask_for_queues(&mut self.lock())?;
         let interrupts = self.function.interrupts();
         // Each polled queue does without a vector; with interrupts each has its own, after the admin queue's.
@@ -97,6 +107,22 @@ impl<F: Function> Controller<F> {
     /// # Errors
     /// When the drive does not say, or the namespace cannot be driven any more, as with metadata.
     pub fn look_again(&self) -> Result<(), ControllerError> {
+        self.look()?;
+        self.check_blocks()
+    }
+
+    /// Whether its blocks are data alone, as those that are transferred have to be.
+    pub(crate) fn check_blocks(&self) -> Result<(), ControllerError> {
+        match self.geometry().namespace.has_metadata() {
+            false => Ok(()),
+            true => Err(ControllerError::Unsupported(format!(
+                "namespace {} has metadata or protection information, which testdrive does not handle: format it without (a phase of method 'format', or nvme format)",
+                self.namespace_id
+            ))),
+        }
+    }
+
+    fn look(&self) -> Result<(), ControllerError> {
         let bytes = self.identify(IdentifyWhat::Namespace(self.namespace_id))?;
         let namespace = NamespaceIdentity::parse(&bytes);
         let nvm = match self.identify(IdentifyWhat::NvmController) {

@@ -19,8 +19,9 @@ impl<F: Function> Controller<F> {
     /// Rings for a queue pair, made known to the controller.
     ///
     /// # Errors
-    /// When all pairs are taken, there is no memory, or the controller refuses.
+    /// When all pairs are taken, there is no memory, the controller refuses, or the namespace has metadata.
     pub(crate) fn create_pair(&self, entries: usize) -> Result<(QueuePair, u64), ControllerError> {
+        self.check_blocks()?;
         let mut admin = self.lock();
         if self.has_failed() {
             return Err(ControllerError::Lost);
