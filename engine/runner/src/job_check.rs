@@ -5,6 +5,7 @@ use crate::job::{Data, Job, Pace, PhaseJob, ReplayJob, Step, Streams, JOB_VERSIO
 use crate::job_check_generated::{check_prepare, check_synthetic, check_time};
 use serde::Deserialize;
 use serde_json::Value;
+use testdrive_core::SplitMix64;
 
 /// The most slots of a queue: the ring of completions is twice as long, and the kernel allows 65,536.
 const DEPTH_MAX: u32 = 16_384;
@@ -21,8 +22,9 @@ impl Job {
     /// When it is not JSON, has an unknown key or version, or a value that makes no sense.
     pub fn parse(text: &str) -> Result<Job, RunError> {
         let not_valid = |error| RunError::usage(format!("the job is not valid: {error}"));
-        let content: Value = serde_json::from_str(text).map_err(not_valid)?;
+        let mut content: Value = serde_json::from_str(text).map_err(not_valid)?;
         read_phases(&content)?;
+        give_seeds(&mut content);
         let job: Job = serde_json::from_value(content).map_err(not_valid)?;
         if job.version > JOB_VERSION {
             let message = format!(
@@ -43,6 +45,29 @@ impl Job {
             check_step(step).map_err(|error| in_phase(index, Some(step.name()), &error))?;
         }
         Ok(job)
+    }
+}
+
+/// Gives each phase that names no seed one of its own, by its number in the job. With the same one a load would come to the places that
+/// the phase before it wrote in the very order in which they were written, which no workload does.
+fn give_seeds(content: &mut Value) {
+    let phases = content.get_mut("phases").and_then(Value::as_array_mut);
+    // The first phase has the default.
+    for (index, phase) in phases.into_iter().flatten().enumerate().skip(1) {
+        // Readers of JSON that have floating-point numbers only still read it exactly.
+        let seed = SplitMix64::new(index as u64).next_u64() >> 11;
+        give_seed(phase, seed);
+        // The phases of a group are told apart by their turns.
+        let members = phase.get_mut("phases").and_then(Value::as_array_mut);
+        members.into_iter().flatten().for_each(|member| give_seed(member, seed));
+    }
+}
+
+fn give_seed(phase: &mut Value, seed: u64) {
+    if let Some(keys) = phase.as_object_mut() {
+        if keys.get("kind").is_some_and(|kind| kind == "prepare" || kind == "synthetic") {
+            keys.entry("seed").or_insert_with(|| seed.into());
+        }
     }
 }
 
@@ -155,6 +180,30 @@ mod tests {
         assert_eq!((replay.pace, replay.lba, replay.speed), (Pace::Timed, LbaMode::Skip, 1.0));
         assert_eq!((replay.depth, replay.max_in_flight, replay.measured), (32, 4096, true));
         assert_eq!(job.phases[0].name(), "replay");
+    }
+
+    #[test]
+    fn phases_draw_apart_but_where_they_name_the_same_seed() {
+        let phases = r#"{"kind":"prepare","method":"random"},{"kind":"synthetic","ios":1},{"kind":"synthetic","ios":1,"seed":1},
+            {"kind":"replay","recording":"b"},{"kind":"rounds","name":"r","tracked":[{"phase":"m","measure":"iops"}],"phases":[{"kind":"synthetic","name":"m","ios":1}]}"#;
+        let text =
+            format!(r#"{{"version":1,"drive":{{"uri":"null:"}},"output":"a.rec","phases":[{phases}]}}"#);
+        let seeds: Vec<_> = Job::parse(&text)
+            .unwrap()
+            .phases
+            .iter()
+            .filter_map(|step| match step {
+                Step::Once(PhaseJob::Prepare(job)) => Some(job.seed),
+                Step::Once(PhaseJob::Synthetic(job)) => Some(job.seed),
+                Step::Once(PhaseJob::Replay(_)) => None,
+                Step::Rounds(group) => match &group.phases[0] {
+                    PhaseJob::Synthetic(job) => Some(job.seed),
+                    other => panic!("not what was given: {other:?}"),
+                },
+            })
+            .collect();
+        assert_eq!((seeds[0], seeds[2]), (1, 1));
+        assert!(![seeds[0], seeds[3]].contains(&seeds[1]) && seeds[3] != 1, "{seeds:?}");
     }
 
     #[test]
