@@ -111,8 +111,10 @@ def test_a_folder_of_several_volumes_is_refused_with_their_names(tmp_path: Path)
 
 def test_a_recording_that_cannot_be_replayed_is_refused(tmp_path: Path) -> None:
     kept = {"interval_ns": SECOND_NS, "slowest_per_second": 1000, "window_s": 10}
+    # Of none of its I/Os there are histograms: none may be counted.
+    counts = dict.fromkeys(("ios", "bytes", "errors", "no_completion", "span_ns", "end_max_bytes"), 0)
     with pytest.raises(UsageError, match="cannot be replayed"):
-        read(workload(tmp_path / "kept.rec", EVEN, kept=kept))
+        read(workload(tmp_path / "kept.rec", EVEN, kept=kept, counts={**counts, "by_opcode": {}}))
     with pytest.raises(UsageError, match="does not tell offset_bytes"):
         read(workload(tmp_path / "a.rec", EVEN, absent_columns=["offset_bytes"]))
     with pytest.raises(UsageError, match="has no times"):

@@ -164,7 +164,7 @@ def test_who_fell_behind_is_told_by_what_was_outstanding(
 
 
 def test_a_drive_that_never_answered_is_not_excused(tmp_path: Path) -> None:
-    counts = {"ios": 10, "bytes": 0, "errors": 0, "no_completion": 5, "span_ns": 0, "end_max_bytes": 0}
+    counts = {"ios": 1_000, "bytes": 0, "errors": 0, "no_completion": 5, "span_ns": 0, "end_max_bytes": 0}
     options = {**LATE, "counts": {**counts, "by_opcode": {}}}
     assert judged(tmp_path / "a.rec", [[100.0] * 1_000], "p99<1ms", **options).limited_by == "drive"
 
