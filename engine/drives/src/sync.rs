@@ -83,6 +83,11 @@ impl Pool {
         }
     }
 
+    /// When a thread began with the command that was last reaped of a slot.
+    pub(crate) fn begun_ns(&self, slot: u32) -> Option<i64> {
+        self.begun_ns.get(slot as usize).copied()
+    }
+
     /// Commands not yet reaped, those among them that were not handed over.
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
@@ -184,7 +189,7 @@ impl Drive for SyncDrive {
     }
 
     fn begun_ns(&self, slot: u32) -> Option<i64> {
-        self.pool.begun_ns.get(slot as usize).copied()
+        self.pool.begun_ns(slot)
     }
 
     fn submit(&mut self, slot: u32, command: &Command) -> Result<(), SubmitError> {

@@ -143,6 +143,11 @@ impl Drive for UringDrive {
         &self.device.identity
     }
 
+    fn begun_ns(&self, slot: u32) -> Option<i64> {
+        // Of a command that went by the ring it is at most the begin of an earlier one with its slot, from before it was submitted.
+        self.trim_pool.as_ref()?.begun_ns(slot)
+    }
+
     fn supports(&self, opcode: Opcode) -> bool {
         self.device.supports(opcode)
     }

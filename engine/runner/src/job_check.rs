@@ -5,6 +5,7 @@ use crate::job::{Data, Job, Pace, PhaseJob, ReplayJob, Step, Streams, JOB_VERSIO
 use crate::job_check_generated::{check_prepare, check_synthetic, check_time};
 use serde::Deserialize;
 use serde_json::Value;
+use std::collections::HashMap;
 use testdrive_core::SplitMix64;
 
 /// The most slots of a queue: the ring of completions is twice as long, and the kernel allows 65,536.
@@ -48,14 +49,25 @@ impl Job {
     }
 }
 
-/// Gives each phase that names no seed one of its own, by its number in the job. With the same one a load would come to the places that
-/// the phase before it wrote in the very order in which they were written, which no workload does.
+/// Gives each phase that names no seed one of its own, by its name and how many before it have the same. With the same one a load would come
+/// to the places that the phase before it wrote in the very order in which they were written, which no workload does. Not by its number: a
+/// plan leaves out what a drive does not support, and the others stay comparable.
 fn give_seeds(content: &mut Value) {
     let phases = content.get_mut("phases").and_then(Value::as_array_mut);
-    // The first phase has the default.
-    for (index, phase) in phases.into_iter().flatten().enumerate().skip(1) {
+    let mut of_name: HashMap<String, u64> = HashMap::new();
+    for (index, phase) in phases.into_iter().flatten().enumerate() {
+        let name = phase.get("name").filter(|name| name.is_string()).or(phase.get("kind"));
+        let name = name.and_then(Value::as_str).unwrap_or_default().to_string();
+        let nth = of_name.entry(name.clone()).or_default();
+        *nth += 1;
+        // The first phase has the default.
+        if index == 0 {
+            continue;
+        }
+        let drawn =
+            name.bytes().fold(*nth, |drawn, byte| SplitMix64::new(drawn ^ u64::from(byte)).next_u64());
         // Readers of JSON that have floating-point numbers only still read it exactly.
-        let seed = SplitMix64::new(index as u64).next_u64() >> 11;
+        let seed = drawn >> 11;
         give_seed(phase, seed);
         // The phases of a group are told apart by their turns.
         let members = phase.get_mut("phases").and_then(Value::as_array_mut);

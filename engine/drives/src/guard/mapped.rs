@@ -6,6 +6,42 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+/// How long the kernel may take to tell of one process.
+pub(super) const MAPPED_LIMIT: Duration = Duration::from_secs(10);
+
+/// What each of these processes has mapped, and whether it can write to it by that. Where one is not told of within the limit, it is named,
+/// and those after it are left out: older kernels wait for a process that is changing its memory, and that may wait for a dead network server.
+pub(super) fn mapped_by(
+    proc_root: &Path,
+    pids: Vec<u32>,
+    limit: Duration,
+) -> (Vec<(u32, Opened, bool)>, Option<u32>) {
+    let (tell, told) = mpsc::channel();
+    let (folder, asked) = (proc_root.to_path_buf(), pids.clone());
+    // Nobody waits for its end: it may be held up until the process is gone.
+    let started = thread::Builder::new().name("mapped".into()).spawn(move || {
+        let mut files = MappedFiles::default();
+        for pid in asked {
+            if tell.send(files.of_process(&folder.join(pid.to_string()))).is_err() {
+                break;
+            }
+        }
+    });
+    let mut found = Vec::new();
+    for pid in pids {
+        match started.as_ref().ok().and_then(|_| told.recv_timeout(limit).ok()) {
+            Some(mapped) => {
+                found.extend(mapped.into_iter().map(|(opened, writable)| (pid, opened, writable)))
+            }
+            None => return (found, Some(pid)),
+        }
+    }
+    (found, None)
+}
 
 /// A line of `/proc/PID/maps` that is of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,13 +59,13 @@ struct Mapping<'a> {
 
 /// The files that processes have mapped, each looked at once however many have it: most are programs and libraries.
 #[derive(Debug, Default)]
-pub(super) struct MappedFiles {
+struct MappedFiles {
     known: HashMap<String, Option<Opened>>,
 }
 
 impl MappedFiles {
     /// What a process has mapped, and whether it can write to it by that.
-    pub(super) fn of_process(&mut self, folder: &Path) -> Vec<(Opened, bool)> {
+    fn of_process(&mut self, folder: &Path) -> Vec<(Opened, bool)> {
         let text = fs::read(folder.join("maps")).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
         let mut found: Vec<(Opened, bool)> = Vec::new();
@@ -129,6 +165,24 @@ mod tests {
         let private = "00400000-00401000 rw-p 00000000 00:05 4 /dev/null";
         assert_eq!(found(&[(private, "/dev/null"), (shared, "/dev/null")]), [(null, true)]);
         assert_eq!(found(&[(private, "/dev/null")]), [(null, false)]);
+    }
+
+    #[test]
+    fn a_process_that_the_kernel_does_not_tell_of_is_named_and_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        for pid in ["7", "8", "9"] {
+            fs::create_dir(folder.path().join(pid)).unwrap();
+        }
+        let line = "7f000000-7f001000 rw-s 00000000 08:01 77 /srv/a";
+        fs::write(folder.path().join("7/maps"), line).unwrap();
+        // Nobody ever writes to the pipe: who opens it waits.
+        let pipe = std::ffi::CString::new(folder.path().join("8/maps").to_str().unwrap()).unwrap();
+        // SAFETY: the path ends with a zero byte.
+        assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+        let (found, silent) = mapped_by(folder.path(), vec![7, 8, 9], Duration::from_millis(50));
+        let file = FileId { device: DeviceNumber { major: 8, minor: 1 }, inode: 77 };
+        assert_eq!((found, silent), (vec![(7, Opened::File(file), true)], Some(8)));
+        assert_eq!(mapped_by(folder.path(), vec![9], MAPPED_LIMIT), (Vec::new(), None));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Which processes have a device or a file open.
 
-use crate::guard::mapped::MappedFiles;
+use crate::guard::mapped::{mapped_by, MAPPED_LIMIT};
 use crate::guard::mounts::process_ids;
 use crate::sysfs::{DeviceNumber, SystemRoots};
 use std::ffi::CString;
@@ -48,28 +48,46 @@ impl Opener {
     }
 }
 
-/// Every other process that has one of the wanted things open or mapped, once each. Those that we may not look at are left out: only root
-/// sees all of them.
-pub fn openers(roots: &SystemRoots, wanted: impl Fn(Opened) -> bool) -> Vec<Opener> {
+/// What was found of the processes that have something.
+#[derive(Clone, Debug, Default)]
+pub struct Openers {
+    /// Those that have one of the wanted things, once each.
+    pub found: Vec<Opener>,
+    /// Why there may be others.
+    pub unseen: Option<String>,
+}
+
+/// Every other process that has one of the wanted things open or mapped. Those that we may not look at are left out: only root sees all of
+/// them.
+pub fn openers(roots: &SystemRoots, wanted: impl Fn(Opened) -> bool) -> Openers {
     let own = fs::read_link(roots.proc.join("self")).ok();
     let own: Option<u32> = own.and_then(|link| link.to_str()?.parse().ok());
+    let pids: Vec<u32> = process_ids(roots).into_iter().filter(|pid| Some(*pid) != own).collect();
     let mut found: Vec<Opener> = Vec::new();
-    let mut mapped = MappedFiles::default();
-    for pid in process_ids(roots).into_iter().filter(|pid| Some(*pid) != own) {
-        let folder = roots.proc.join(pid.to_string());
-        let mapped = mapped.of_process(&folder).into_iter().filter(|(opened, _)| wanted(*opened));
-        for (opened, writable) in described(&folder, &wanted).into_iter().chain(mapped) {
-            match found.iter_mut().find(|other| other.pid == pid && other.opened == opened) {
-                Some(other) => other.writable |= writable,
-                None => {
-                    let command =
-                        fs::read_to_string(folder.join("comm")).unwrap_or_default().trim().to_string();
-                    found.push(Opener { pid, command, opened, writable });
-                }
-            }
+    let mut add = |pid: u32, opened: Opened, writable: bool| match found
+        .iter_mut()
+        .find(|other| other.pid == pid && other.opened == opened)
+    {
+        Some(other) => other.writable |= writable,
+        None => {
+            let comm = roots.proc.join(pid.to_string()).join("comm");
+            let command = fs::read_to_string(comm).unwrap_or_default().trim().to_string();
+            found.push(Opener { pid, command, opened, writable });
+        }
+    };
+    for pid in &pids {
+        for (opened, writable) in described(&roots.proc.join(pid.to_string()), &wanted) {
+            add(*pid, opened, writable);
         }
     }
-    found
+    let (mapped, silent) = mapped_by(&roots.proc, pids, MAPPED_LIMIT);
+    mapped
+        .into_iter()
+        .filter(|(_, opened, _)| wanted(*opened))
+        .for_each(|(pid, opened, writable)| add(pid, opened, writable));
+    let unseen =
+        silent.map(|pid| format!("process {pid} hangs in the kernel, and what it has mapped is not told"));
+    Openers { found, unseen }
 }
 
 /// What of the wanted things a process has open by its descriptors, and whether it can write to it.

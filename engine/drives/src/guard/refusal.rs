@@ -141,7 +141,7 @@ impl fmt::Display for Reason {
             }
             Reason::Cached { name, error } => write!(
                 f,
-                "what the kernel's page cache holds of {name} cannot be written back and forgotten ({error}), and could reach the drive later: do that by hand (blockdev --flushbufs /dev/{name}), give the container its node, or remove the partition (partx -d)"
+                "what the kernel's page cache holds of {name} cannot be written back and forgotten ({error}), and could reach the drive later: run as root, give the container its node, or, of a partition, remove it (partx -d)"
             ),
             Reason::HiddenNamespace(nsid) => write!(
                 f,

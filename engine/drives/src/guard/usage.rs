@@ -3,7 +3,7 @@
 use crate::drive_paths::character_number;
 use crate::guard::mounts::{all_mounts, all_swaps, Mount, Swap};
 use crate::guard::nvmet::{exports, Export};
-use crate::guard::openers::{openers, FileId, Opened, Opener};
+use crate::guard::openers::{openers, FileId, Opened, Openers};
 use crate::ioctl::loop_backing_id;
 use crate::sysfs::{BlockDevice, DeviceNumber, SystemRoots};
 use std::fs;
@@ -37,7 +37,7 @@ pub struct Snapshot {
     loops: Vec<Loop>,
     exports: Vec<Export>,
     bypasses: Vec<Bypass>,
-    openers: Vec<Opener>,
+    openers: Openers,
 }
 
 /// The devices and files that share their bytes with a target, itself among them.
@@ -106,7 +106,7 @@ impl Snapshot {
             loops: attached_loops(&disks, roots),
             exports: exports(&disks, roots),
             bypasses: disks.iter().filter_map(bypass).collect(),
-            openers: Vec::new(),
+            openers: Openers::default(),
         })
     }
 
@@ -195,7 +195,8 @@ impl Snapshot {
         usage.holders.extend(
             stacked.filter(|each| each.backing.is_some_and(has)).map(|each| each.device.name.clone()),
         );
-        for opener in self.openers.iter().filter(|opener| has(opener.opened)) {
+        usage.unknown.extend(self.openers.unseen.clone());
+        for opener in self.openers.found.iter().filter(|opener| has(opener.opened)) {
             usage.openers.push(opener.name());
             if opener.writable {
                 usage.writers.push(opener.name());

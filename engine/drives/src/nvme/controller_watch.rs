@@ -6,6 +6,7 @@
 use crate::drive_paths::is_namespace;
 use crate::sysfs::{BlockDevice, SystemRoots};
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
 use testdrive_recording::{DriveEvent, DriveEvents};
@@ -56,7 +57,17 @@ impl ControllerWatch {
     pub fn look(&self, now_ns: i64) {
         let Watched { controllers, events } = &mut *self.lock();
         for controller in controllers.iter_mut().filter(|controller| !controller.is_gone) {
-            let state = fs::read_to_string(&controller.state).unwrap_or_default();
+            let state = match fs::read_to_string(&controller.state) {
+                Ok(state) => state,
+                Err(error)
+                    if error.kind() == io::ErrorKind::NotFound
+                        || error.raw_os_error() == Some(libc::ENODEV) =>
+                {
+                    String::new()
+                }
+                // It says nothing of the controller.
+                Err(_) => continue,
+            };
             match state.trim() {
                 "live" => {
                     if let Some(start_ns) = controller.resets_since_ns.take() {

@@ -4,7 +4,7 @@
 use crate::drive_paths::DrivePath;
 use crate::listing::DriveListing;
 use crate::pci::guard::pci_roots;
-use crate::pci::vfio_users::vfio_users;
+use crate::pci::vfio_users::vfio_openers;
 use crate::sysfs::SystemRoots;
 use std::fs;
 use testdrive_userspace::pci::{Bdf, PciFunction, NVME_CLASS, VFIO_DRIVER};
@@ -42,12 +42,11 @@ fn listing(function: &PciFunction, roots: &SystemRoots) -> DriveListing {
 fn where_it_is(function: &PciFunction, roots: &SystemRoots) -> String {
     let release = format!("'testdrive drives --release {}' gives it back to the kernel", function.bdf);
     match function.driver().as_deref() {
-        Some(VFIO_DRIVER) => match vfio_users(function, roots) {
-            Some(users) if users.is_empty() => {
-                format!("{VFIO_DRIVER} has it, and somebody uses it who is not seen from here")
+        Some(VFIO_DRIVER) => match vfio_openers(function, roots) {
+            users if users.is_empty() => {
+                format!("{VFIO_DRIVER} has it, and nobody is seen to use it: {release}")
             }
-            Some(users) => format!("{VFIO_DRIVER} has it, for {}", users.join(" and ")),
-            None => format!("{VFIO_DRIVER} has it, and nobody uses it: {release}"),
+            users => format!("{VFIO_DRIVER} has it, for {}", users.join(" and ")),
         },
         Some(driver) => {
             format!("the driver {driver} has it, and not the kernel's own: what bound it there gives it back")

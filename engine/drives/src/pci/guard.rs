@@ -325,7 +325,8 @@ fn open_elsewhere(function: &PciFunction, roots: &SystemRoots) -> Option<Reason>
     let number = |name: String| DeviceNumber::parse(&function.attribute(&format!("nvme/{name}/dev"))?);
     let numbers: Vec<DeviceNumber> = nodes.filter_map(number).collect();
     let found =
-        openers(roots, |opened| matches!(opened, Opened::Character(number) if numbers.contains(&number)));
+        openers(roots, |opened| matches!(opened, Opened::Character(number) if numbers.contains(&number)))
+            .found;
     let names: Vec<String> = found.iter().map(Opener::name).collect();
     (!names.is_empty()).then_some(Reason::Busy(names))
 }

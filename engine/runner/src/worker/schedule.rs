@@ -48,9 +48,14 @@ impl<D: Drive, S: Source> Worker<'_, '_, D, S> {
         }
         let end_ns = self.orders.end_ns.map_or(now_ns, |end_ns| end_ns.min(now_ns));
         self.source.release();
+        let mut too_late = None;
         while !self.shared.stop.requested() {
             match self.source.peek() {
                 Peek::Ready(planned) if self.orders.start_ns.saturating_add(planned.due_ns) < end_ns => {
+                    let lag_ns = end_ns - self.orders.start_ns.saturating_add(planned.due_ns);
+                    if too_late.is_none() && lag_ns > self.orders.max_lag.of(planned.stream) {
+                        too_late = Some((planned.stream, lag_ns));
+                    }
                     self.source.take();
                     self.report.overdue += 1;
                 }
@@ -59,6 +64,10 @@ impl<D: Drive, S: Source> Worker<'_, '_, D, S> {
                 Peek::Starved | Peek::HeldBack => std::thread::yield_now(),
                 Peek::Ready(_) | Peek::End => break,
             }
+        }
+        // What waited for a completion until the end was never looked at.
+        if let Some((stream, lag_ns)) = too_late {
+            self.give_up(stream, end_ns, lag_ns);
         }
     }
 

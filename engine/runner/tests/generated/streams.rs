@@ -126,6 +126,23 @@ fn a_thread_of_act_waits_for_its_io_and_what_did_not_go_is_counted() {
 }
 
 #[test]
+fn a_thread_of_act_that_waits_until_the_end_of_the_phase_is_too_late() {
+    let bench = Bench::new();
+    // The drive does nothing from 0.2 s on until long after the phase.
+    let stalled = format!("{SIM}&fault_stall_at_ns={}&fault_stall_ns={}", SECOND_NS / 5, 3 * SECOND_NS);
+    let act = |max_lag_ns: i64| {
+        let arrivals = json!({"process": "act", "rate_iops": 1_000});
+        json!([{"arrivals": arrivals, "threads": 1, "max_lag_ns": max_lag_ns}])
+    };
+    let ran = bench.phase(&stalled, phase(&act(SECOND_NS / 2), json!({})));
+    assert_eq!(ran.outcome.status, Status::Failed);
+    let lag_ns = ran.accounting("cannot_keep_up")["lag_ns"].as_i64().unwrap();
+    assert!((SECOND_NS / 2..=SECOND_NS).contains(&lag_ns), "{lag_ns}");
+    let ran = bench.phase(&stalled, phase(&act(2 * SECOND_NS), json!({})));
+    assert_eq!((ran.outcome.status, ran.accounting("cannot_keep_up")), (Status::Complete, &Value::Null));
+}
+
+#[test]
 fn a_thread_may_go_on_after_its_completion_beside_streams_with_times() {
     let bench = Bench::new();
     let think_ns = 1_000_000;
