@@ -4,6 +4,7 @@ looks whole (docs/recording-format.md, Damage).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
@@ -17,7 +18,7 @@ _CODE = "segments_left_out"
 _NAMED_MAX = 3
 
 
-def check_completeness(directory: Path, manifest: Manifest, held_ios: int) -> None:
+def check_completeness(directory: Path, manifest: Manifest, ios_held: Callable[[], int]) -> None:
     """Refuse a recording whose segments hold other than its manifest counts; warn where some are left out.
 
     Parameters
@@ -26,8 +27,8 @@ def check_completeness(directory: Path, manifest: Manifest, held_ios: int) -> No
         The recording.
     manifest : Manifest
         Its manifest, which gets the warning.
-    held_ios : int
-        I/Os that the closed segments hold.
+    ios_held : callable
+        Counts the I/Os that the closed segments hold; not called where that says nothing.
 
     Raises
     ------
@@ -42,8 +43,10 @@ def check_completeness(directory: Path, manifest: Manifest, held_ios: int) -> No
         return
     # A writer at work has counted nothing yet, and what a failed disk left of a segment may hold the rest.
     unsettled = manifest.status == "running" or any(name.endswith(".open") for name in names)
-    counted = manifest.counts.ios
-    if unsettled or held_ios == counted:
+    if unsettled:
+        return
+    counted, held_ios = manifest.counts.ios, ios_held()
+    if held_ios == counted:
         return
     told = f"is damaged: its segments hold {held_ios} I/Os, and its manifest counts {counted}; "
     if held_ios > counted:

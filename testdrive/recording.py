@@ -141,7 +141,7 @@ class Recording:
                     recording.kept_segments[folder] = checked_segments(directory, recording.connect(), folder)
             if crashed:
                 recover(recording)
-            check_completeness(directory, manifest, recording._held_ios())
+            check_completeness(directory, manifest, recording._held_ios)
             # The engine, which writes the manifest, knows nothing of meters: theirs stand beside it.
             manifest.warnings += [Warning_(**each) for each in read_warnings(directory)]
         except BaseException:

@@ -11,6 +11,7 @@ import ibis
 
 from testdrive.errors import RecordingError
 from testdrive.manifest import Counts, Manifest, OpcodeCounts, opcode_name, write_manifest
+from testdrive.segment_files import what_is_wrong
 from testdrive.segments import FOLDERS, SERVICE, checked_rows
 
 if TYPE_CHECKING:
@@ -36,8 +37,18 @@ def has_crashed(directory: Path, manifest: Manifest) -> bool:
 
 
 def keep_whole_segments(directory: Path, backend: Any) -> None:
-    """Give segments that were closed but not yet renamed when the writer died their final name."""
+    """Give segments that were closed but not yet renamed when the writer died their final name.
+
+    Raises
+    ------
+    RecordingError
+        The system does not let one be read: nothing is settled then.
+    """
     for path in open_segments(directory):
+        wrong = what_is_wrong(path)
+        if wrong is not None and wrong.startswith("cannot be read"):
+            # It may be whole, and would be removed.
+            raise RecordingError(path, f"{wrong}; make it readable, so that what it holds is not lost")
         with contextlib.suppress(RecordingError, OSError):
             checked_rows(path, backend)
             path.rename(path.with_suffix(""))
@@ -112,6 +123,9 @@ def _count(recording: Recording) -> Counts:
     )
     counts = Counts()
     if not len(found["code"]):
+        if recording.manifest.kept is not None:
+            whole = _count_intervals(recording, counts)
+            counts.ios, counts.bytes, counts.errors = (int(each.sum()) for each in whole.values())
         return counts
     for i, code in enumerate(found["code"]):
         counts.by_opcode[opcode_name(int(code))] = OpcodeCounts(

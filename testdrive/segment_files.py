@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 _KEY = b"testdrive.footer_crc32"
+#: Who wrote a file, as its footer has it: others pass on the checksum of the file that they read.
+_WRITER = b"testdrive-engine "
 _NO_DIGITS = b"00000000"
 #: Between the key and its value: a field's type and the value's length, in Thrift's compact protocol.
 _BETWEEN = bytes((0x18, len(_NO_DIGITS)))
@@ -27,7 +29,7 @@ def what_is_wrong(path: Path) -> str | None:
     """What makes a file no segment, or None.
 
     A pipe is never opened, since that could wait for ever. A footer without a checksum, as older segments
-    have, is believed.
+    have, is believed, and one that another program wrote.
     """
     try:
         mode = path.stat().st_mode
@@ -54,9 +56,10 @@ def _footer(file: BinaryIO) -> bytes:
 
 
 def _is_sound(file: BinaryIO) -> bool:
-    before, key, rest = _footer(file).partition(_KEY + _BETWEEN)
+    footer = _footer(file)
+    before, key, rest = footer.partition(_KEY + _BETWEEN)
     digits, after = rest[: len(_NO_DIGITS)], rest[len(_NO_DIGITS) :]
-    if not key or len(after) < _TAIL_BYTES:
+    if not key or len(after) < _TAIL_BYTES or _WRITER not in footer:
         return True
     return digits == b"%08x" % zlib.crc32(before + key + _NO_DIGITS + after)
 
@@ -75,8 +78,8 @@ def has_whole_chunks(path: Path, chunks: Iterable[tuple[int, int, int]]) -> bool
     """Whether the pages of each column chunk hold as many values as the footer says.
 
     The checksum of a page does not cover its header, and the query engine believes a header that says that
-    there are fewer. Of a file without a checksum in its footer, which may be laid out otherwise, nothing is
-    asked.
+    there are fewer. Of a file that the engine did not write with a checksum in its footer, and that may be
+    laid out otherwise, nothing is asked.
 
     Parameters
     ----------
@@ -86,7 +89,8 @@ def has_whole_chunks(path: Path, chunks: Iterable[tuple[int, int, int]]) -> bool
         Of each chunk, by the footer: where it begins and how long it is, in bytes, and its values.
     """
     with path.open("rb") as file:
-        if _KEY not in _footer(file):
+        footer = _footer(file)
+        if _KEY not in footer or _WRITER not in footer:
             return True
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return all(_values(content, start, start + length) == values for start, length, values in chunks)

@@ -139,12 +139,12 @@ def broken_intervals(recording: Recording, intervals: Sequence[tuple[int, int]])
 
 
 def proved_after_ns(rules: Sequence[Rule]) -> int:
-    """How long an I/O must have taken to make a mean or a share only greater that is over its limit.
+    """How long an I/O must have taken to leave a percentile, mean or share over its limit that is over it.
 
-    Percentiles and the longest become greater with any that took longer than those that are there.
+    The longest becomes no shorter by any.
     """
-    means = [math.ceil(rule.limit) for rule in rules if rule.kind == "mean"]
-    return max([*means, *(rule.threshold_ns for rule in rules)], default=0)
+    limits = [math.ceil(rule.limit) for rule in rules if rule.kind in ("percentile", "mean")]
+    return max([*limits, *(rule.threshold_ns for rule in rules)], default=0)
 
 
 def _trial(recording: Recording) -> Trial:

@@ -12,6 +12,8 @@ use std::os::unix::fs::FileExt;
 
 /// The key of the checksum.
 const KEY: &str = "testdrive.footer_crc32";
+/// Who wrote a file, as its footer has it: other programs pass on the checksum of the file that they read.
+const WRITER: &[u8] = b"testdrive-engine ";
 const NO_DIGITS: &[u8; 8] = b"00000000";
 /// What ends a Parquet file: the length of the footer, and four letters.
 const TAIL_BYTES: usize = 8;
@@ -72,7 +74,7 @@ impl Write for SegmentSink {
     }
 }
 
-/// Whether a segment's footer is as it was written; one without a checksum is believed.
+/// Whether a segment's footer is as it was written; one without a checksum is believed, and one that another program wrote.
 pub(crate) fn is_sound(file: &File, file_bytes: u64) -> io::Result<bool> {
     let mut tail = [0; TAIL_BYTES];
     let Some(tail_at) = file_bytes.checked_sub(TAIL_BYTES as u64) else { return Ok(true) };
@@ -82,6 +84,9 @@ pub(crate) fn is_sound(file: &File, file_bytes: u64) -> io::Result<bool> {
     let mut footer = vec![0; length as usize + TAIL_BYTES];
     file.read_exact_at(&mut footer, start)?;
     let Some(at) = digits_at(&footer) else { return Ok(true) };
+    if !footer.windows(WRITER.len()).any(|window| window == WRITER) {
+        return Ok(true);
+    }
     let told = &footer[at..at + NO_DIGITS.len()];
     Ok(told == format!("{:08x}", checksum(&footer, at)).as_bytes())
 }

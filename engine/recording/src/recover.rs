@@ -25,7 +25,7 @@ pub(crate) fn mark_interrupted_if_crashed(recording: &mut Recording) -> Result<b
     if recording.manifest.status != Status::Running {
         return recording.list_again().map(|()| true);
     }
-    keep_whole_segments(recording);
+    keep_whole_segments(recording)?;
     recording.list_again()?;
     let (counts, span) = count_again(recording)?;
     let manifest = &mut recording.manifest;
@@ -53,7 +53,10 @@ pub(crate) fn mark_interrupted_if_crashed(recording: &mut Recording) -> Result<b
 }
 
 /// Gives segments that were closed but not yet renamed their final name, and removes those that were never closed.
-fn keep_whole_segments(recording: &Recording) {
+///
+/// # Errors
+/// When the system does not let one be read: it may be whole, and nothing is settled then.
+fn keep_whole_segments(recording: &Recording) -> Result<(), RecordingError> {
     let folders = [IOS_FOLDER, SLOWEST_FOLDER, FOLDER].map(|folder| recording.directory().join(folder));
     for entry in folders.into_iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten()) {
         let path = entry.path();
@@ -61,11 +64,11 @@ fn keep_whole_segments(recording: &Recording) {
             let _ = match open_segment(&path) {
                 Ok(_) => fs::rename(&path, path.with_extension("")),
                 Err(RecordingError::Damaged { .. }) => fs::remove_file(&path),
-                // What cannot be read now may be whole.
-                Err(_) => Ok(()),
+                Err(error) => return Err(error),
             };
         }
     }
+    Ok(())
 }
 
 /// Counts what is in closed segments, with the span from the first intended or submit time to the last completion or submit.

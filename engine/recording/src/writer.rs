@@ -54,6 +54,8 @@ pub struct RecordingWriter {
     starts: PhaseStarts,
     _lock: WriterLock,
     next_segment: u32,
+    /// Whether something that was counted did not get to the disk.
+    has_lost_rows: bool,
     closed_bytes: u64,
     span: Option<(i64, i64)>,
 }
@@ -159,6 +161,7 @@ impl RecordingWriter {
             starts,
             _lock: lock,
             next_segment,
+            has_lost_rows: false,
             closed_bytes: 0,
             span: None,
         }
@@ -208,6 +211,12 @@ impl RecordingWriter {
         if rows.is_empty() {
             return Ok(());
         }
+        let appended = self.append_rows(rows);
+        self.has_lost_rows |= appended.is_err();
+        appended
+    }
+
+    fn append_rows(&mut self, rows: &[IoRecord]) -> Result<(), RecordingError> {
         count_rows(&mut self.manifest.counts, &mut self.span, rows);
         let (folder, rows) = match &mut self.long_run {
             None => (IOS_FOLDER, rows),
@@ -238,6 +247,12 @@ impl RecordingWriter {
     /// # Errors
     /// As [`RecordingWriter::append`].
     pub fn rotate_if_old(&mut self) -> Result<(), RecordingError> {
+        let rotated = self.rotate();
+        self.has_lost_rows |= rotated.is_err();
+        rotated
+    }
+
+    fn rotate(&mut self) -> Result<(), RecordingError> {
         if let Some(long_run) = &mut self.long_run {
             long_run.rotate_if_old(&self.directory, &self.reserve, self.limits.segment_age)?;
         }
@@ -258,6 +273,8 @@ impl RecordingWriter {
         if let Err(error) = &closed {
             self.manifest.status = Status::Failed;
             self.manifest.status_reason.get_or_insert_with(|| error.to_string());
+        }
+        if closed.is_err() || self.has_lost_rows {
             self.recount();
         }
         if self.reserve.spent_flag().load(Ordering::Acquire) && status == Status::Complete {

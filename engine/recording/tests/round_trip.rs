@@ -187,3 +187,27 @@ fn after_a_crash_the_histograms_and_slowest_rows_of_closed_segments_are_counted(
     assert!(kept > 1000 && kept < 8_000, "{kept}");
     assert_eq!(recording.rows().unwrap(), 0);
 }
+
+#[test]
+fn rows_for_which_no_segment_could_be_made_are_not_counted() {
+    let parent = tempfile::tempdir().unwrap();
+    let directory = parent.path().join("a.rec");
+    let manifest = Manifest::new(RecordingKind::Import, "trace");
+    let mut writer = RecordingWriter::create(&directory, manifest, limits(100)).unwrap();
+    let rows: Vec<IoRecord> = (1..=150).map(|at| row(at, 10)).collect();
+    writer.append(&rows[..100]).unwrap();
+    // The second segment finds no folder.
+    while fs::read_dir(directory.join("ios"))
+        .unwrap()
+        .flatten()
+        .any(|entry| entry.path().extension().unwrap() == "open")
+    {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    fs::rename(directory.join("ios"), directory.join("away")).unwrap();
+    assert!(writer.append(&rows[100..]).is_err());
+    fs::rename(directory.join("away"), directory.join("ios")).unwrap();
+    let manifest = writer.finish(Status::Failed, Some("no folder".into())).unwrap();
+    assert_eq!((manifest.status, manifest.counts.ios), (Status::Failed, 100));
+    assert_eq!(read(&directory, OrderBy::Submit).len(), 100);
+}

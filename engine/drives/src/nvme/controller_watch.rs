@@ -27,6 +27,8 @@ struct Watched {
 #[derive(Debug)]
 struct Controller {
     state: PathBuf,
+    /// Whether it worked when it was looked at before: what it was in the midst of when the run began is none of the run's.
+    was_live: bool,
     /// Since when it has been in a reset.
     resets_since_ns: Option<i64>,
     is_gone: bool,
@@ -43,7 +45,10 @@ impl ControllerWatch {
         let owner = disk.link("device").filter(|_| is_namespace(&disk.name))?;
         let controllers: Vec<Controller> = states(&owner)
             .into_iter()
-            .map(|state| Controller { state, resets_since_ns: None, is_gone: false })
+            .map(|state| {
+                let was_live = fs::read_to_string(&state).is_ok_and(|state| state.trim() == "live");
+                Controller { state, was_live, resets_since_ns: None, is_gone: false }
+            })
             .collect();
         let watched = Mutex::new(Watched { controllers, events: Vec::new() });
         Some(ControllerWatch { watched })
@@ -70,10 +75,12 @@ impl ControllerWatch {
             };
             match state.trim() {
                 "live" => {
+                    controller.was_live = true;
                     if let Some(start_ns) = controller.resets_since_ns.take() {
                         events.push(event("controller_reset", start_ns, now_ns));
                     }
                 }
+                _ if !controller.was_live => {}
                 "new" | "resetting" | "connecting" => {
                     controller.resets_since_ns.get_or_insert(now_ns);
                 }
@@ -171,6 +178,23 @@ mod tests {
         }
         assert_eq!(seen(&watch, 50), [("controller_reset".into(), 10, 30)]);
         assert_eq!(seen(&watch, 60), []);
+    }
+
+    #[test]
+    fn what_a_controller_was_in_the_midst_of_when_the_run_began_is_none_of_the_runs() {
+        let (folder, _) = host();
+        set(&folder, "nvme0", "connecting");
+        set(&folder, "nvme1", "dead");
+        let roots = SystemRoots { sys: folder.path().into(), ..SystemRoots::default() };
+        let disk = roots.block_device(DeviceNumber { major: 259, minor: 0 }).unwrap();
+        let watch = ControllerWatch::of_disk(&disk).unwrap();
+        watch.look(10);
+        assert_eq!(seen(&watch, 20), []);
+        for (now_ns, state) in [(30, "live"), (40, "resetting"), (50, "live")] {
+            set(&folder, "nvme0", state);
+            watch.look(now_ns);
+        }
+        assert_eq!(seen(&watch, 60), [("controller_reset".into(), 40, 50)]);
     }
 
     #[test]
