@@ -352,7 +352,7 @@ fn nvme_drives_that_the_kernels_driver_does_not_have_are_listed_with_who_has_the
     let told: Vec<_> = drives.iter().map(|drive| (&*drive.uri, &*drive.refusals[0])).collect();
     let [(first, vfio), (second, uio), (third, none)] = told[..] else { panic!("{told:?}") };
     assert_eq!([first, second, third], ["pci:0000:01:00.0", "pci:0000:03:00.0", "pci:0000:05:00.0"]);
-    assert!(vfio.contains("nobody uses it: 'testdrive drives --release 0000:01:00.0'"), "{vfio}");
+    assert!(vfio.contains("nobody is seen to use it: 'testdrive drives --release 0000:01:00.0'"), "{vfio}");
     assert!(uio.contains("uio_pci_generic has it") && !uio.contains("--release"), "{uio}");
     assert!(none.contains("no driver has it: 'testdrive drives --release 0000:05:00.0'"), "{none}");
     assert!(drives.iter().all(|drive| !drive.erasable && drive.paths.len() == 1));

@@ -49,7 +49,7 @@ wait_until runs third
 kill -KILL $(guardian) $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
 sleep 1
 [ "$(driver)" = vfio-pci ] && [ -n "$(ls /run/testdrive)" ]
-testdrive-engine drives | grep "nobody uses it: 'testdrive drives --release $address' gives it back"
+testdrive-engine drives | grep "nobody is seen to use it: 'testdrive drives --release $address' gives it back"
 testdrive-engine drives --release pci:$address | tee /tmp/release.out
 grep -q '"restored":true' /tmp/release.out
 wait_until is_back
