@@ -34,7 +34,7 @@ ALLOWED: dict[str, str] = {
     "manifest": "durable_json errors regular_files",
     "segments": "errors segment_files",
     "completeness": "errors manifest segments",
-    "recovery": "errors manifest segments",
+    "recovery": "errors manifest segment_files segments",
     "telemetry": "errors manifest regular_files",
     "power": "errors events manifest quantities regular_files segments",
     "recording": "completeness errors manifest power recovery segments telemetry",
