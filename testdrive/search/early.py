@@ -20,7 +20,7 @@ from testdrive.errors import TestdriveError
 from testdrive.events import Event, PhaseBegun, Progress
 from testdrive.manifest import Phase
 from testdrive.progress import Display
-from testdrive.recording import Recording
+from testdrive.recording import Recording, warm_up
 from testdrive.running import Show
 
 SECOND_NS = 1_000_000_000
@@ -183,6 +183,8 @@ class _Watched:
 
     def __enter__(self) -> Display:
         self.shown.__enter__()
+        # Before the run, not beside it.
+        warm_up()
         return self
 
     def __exit__(

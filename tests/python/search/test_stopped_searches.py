@@ -167,11 +167,38 @@ def test_slices_may_be_of_any_length_and_margin(tmp_path: Path) -> None:
     assert Watch(path, phase, [each * 100 * SECOND_NS for each in (1, 2)], judge).segment_s == 10.0
 
 
+LOOKING = """
+import sys
+from pathlib import Path
+from rich.console import Console
+from testdrive.events import PhaseBegun, Progress
+from testdrive.progress import display
+from testdrive.search.early import Watch, watched
+
+watch = Watch(Path(sys.argv[1]), sys.argv[2], [4 * 10**9, 8 * 10**9, 12 * 10**9], lambda *_: [])
+with watched(lambda title: display(Console(stderr=True), title), watch)("a trial") as shown:
+    loaded = set(sys.modules)
+    shown(PhaseBegun(event="phase", index=0, name=sys.argv[2], kind="synthetic"))
+    shown(Progress(event="progress", phase=0, elapsed_ns=7 * 10**9))
+    watch.end()
+    print(watch._held, sorted(name for name in set(sys.modules) - loaded if not name.startswith("rich")))
+"""
+
+
+def test_what_a_look_takes_is_loaded_before_the_run(tmp_path: Path) -> None:
+    path = kept_rows(tmp_path / "a.rec", 30)
+    with Recording.open(path) as recording:
+        phase = recording.manifest.phases[0].name
+    command = [sys.executable, "-c", LOOKING, os.fspath(path), phase]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "1 []\n"), done.stderr
+
+
 @pytest.mark.slow
 def test_a_trial_on_a_file_ends_early_and_says_so(tmp_path: Path) -> None:
     image = tmp_path / "drive.img"
     image.write_bytes(bytes(32 << 20))
-    settings = ("p50<1ns", "interval=1s", "for=60s", "settle=0s", "prepare=none")
+    settings = ("p50<1ns", "interval=1s", "for=600s", "settle=0s", "prepare=none")
     single = ("from=2000", "lowest=2000", "highest=2000")
     chosen = [part for each in (*settings, *single) for part in ("--set", each)]
     drive = ("--drive", f"file:{image}", "--erase", image)
@@ -179,12 +206,12 @@ def test_a_trial_on_a_file_ends_early_and_says_so(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     (result,) = json.loads(done.stdout)["results"]
     (trial,) = result["trials"]
-    assert 1 <= trial["ended_after"] < 60
+    assert 1 <= trial["ended_after"] < 600
     assert (trial["passes"], result["unfinished"]) == (False, None)
     history = read_history(Path(result["recording"]))
     assert history is not None
     why = history["history"][0]["reasons"][0]
-    assert why.startswith(f"ended early after interval {trial['ended_after']} of 60: p50 of the reads")
+    assert why.startswith(f"ended early after interval {trial['ended_after']} of 600: p50 of the reads")
     with Recording.open(result["recording"]) as recording:
         assert recording.manifest.status == "interrupted"
 
@@ -193,9 +220,9 @@ def test_a_trial_on_a_file_ends_early_and_says_so(tmp_path: Path) -> None:
 def test_a_replay_on_a_file_ends_early_and_says_so(tmp_path: Path) -> None:
     image = tmp_path / "drive.img"
     image.write_bytes(bytes(32 << 20))
-    times_ns = [at * SECOND_NS // 20 for at in range(1_200)]
+    times_ns = [at * SECOND_NS // 20 for at in range(12_000)]
     same = {"latency_ns": 1_000, "offset_bytes": 0, "length_bytes": 4_096, "opcode": 0}
-    columns = {"submit_ns": times_ns, **{name: [value] * 1_200 for name, value in same.items()}}
+    columns = {"submit_ns": times_ns, **{name: [value] * 12_000 for name, value in same.items()}}
     source = write_source(tmp_path / "own.rec", columns)
     settings = ("p50<1ns", "interval=1s", "settle=0s", "prepare=none", "lowest=1", f"recording={source}")
     chosen = [part for each in settings for part in ("--set", each)]
@@ -204,10 +231,10 @@ def test_a_replay_on_a_file_ends_early_and_says_so(tmp_path: Path) -> None:
     assert done.returncode == 1, done.stderr
     (result,) = json.loads(done.stdout)["results"]
     (trial,) = result["trials"]
-    assert 1 <= trial["ended_after"] < 60
+    assert 1 <= trial["ended_after"] < 600
     history = read_history(Path(result["recording"]))
     assert history is not None
-    ended = f"ended early after interval {trial['ended_after']} of 60: p50 of the reads of interval"
+    ended = f"ended early after interval {trial['ended_after']} of 600: p50 of the reads of interval"
     assert any(why.startswith(ended) for why in history["history"][0]["reasons"])
     assert result["breaks_first"]["start_ns"] == 0
     with Recording.open(result["recording"]) as recording:
