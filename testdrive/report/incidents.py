@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from testdrive.manifest import Warning_
 from testdrive.metrics.incidents import INCIDENT_CODES
-from testdrive.report import html
+from testdrive.report.alerts import alert_box
 from testdrive.report.html import Markup
 
 if TYPE_CHECKING:
@@ -51,13 +51,4 @@ def incidents_box(subjects: Sequence[Subject]) -> Markup | None:
     items = told_incidents((one.name, one.summary) for one in subjects)
     if not items:
         return None
-    alone = len(subjects) == 1
-    lines = (html.tag("li", None if alone else html.tag("strong", f"{name}: "), said) for name, said in items)
-    return html.tag(
-        "section",
-        html.tag("h2", TITLE),
-        html.tag("ul", *lines),
-        class_="losses",
-        role="alert",
-        aria_label="The drive did not answer",
-    )
+    return alert_box(TITLE, items, alone=len(subjects) == 1, label="The drive did not answer")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from testdrive.errors import RecordingError
 from testdrive.manifest import MANIFEST_NAME, Dropped, Manifest, Warning_, read_manifest
-from testdrive.report import html
+from testdrive.report.alerts import alert_box
 from testdrive.report.html import Markup
 
 if TYPE_CHECKING:
@@ -117,12 +117,4 @@ def losses_box(subjects: Sequence[Subject], others: Iterable[Recording] = ()) ->
     if not items:
         return None
     alone = len(subjects) == 1 and all(name == subjects[0].name for name, _ in items)
-    lines = (html.tag("li", None if alone else html.tag("strong", f"{name}: "), said) for name, said in items)
-    return html.tag(
-        "section",
-        html.tag("h2", TITLE),
-        html.tag("ul", *lines),
-        class_="losses",
-        role="alert",
-        aria_label="Events lost",
-    )
+    return alert_box(TITLE, items, alone=alone, label="Events lost")
