@@ -46,7 +46,8 @@ def keep_whole_segments(directory: Path, backend: Any) -> None:
     """
     for path in open_segments(directory):
         wrong = what_is_wrong(path)
-        if wrong is not None and wrong.startswith("cannot be read"):
+        # Another reader may have settled it meanwhile.
+        if wrong is not None and wrong.startswith("cannot be read") and path.exists():
             # It may be whole, and would be removed.
             raise RecordingError(path, f"{wrong}; make it readable, so that what it holds is not lost")
         with contextlib.suppress(RecordingError, OSError):

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 _KEY = b"testdrive.footer_crc32"
-#: Who wrote a file, as its footer has it: others pass on the checksum of the file that they read.
-_WRITER = b"testdrive-engine "
+#: What follows the checksum where the engine itself wrote the footer: the end of the pair and of the list,
+#: the next field's type, its value's length, and who wrote the file. Others pass on the checksum of the file
+#: that they read, and may name its writer elsewhere.
+_OWN = re.compile(rb"\x00\x18.testdrive-engine ", re.DOTALL)
 _NO_DIGITS = b"00000000"
 #: Between the key and its value: a field's type and the value's length, in Thrift's compact protocol.
 _BETWEEN = bytes((0x18, len(_NO_DIGITS)))
@@ -59,7 +61,7 @@ def _is_sound(file: BinaryIO) -> bool:
     footer = _footer(file)
     before, key, rest = footer.partition(_KEY + _BETWEEN)
     digits, after = rest[: len(_NO_DIGITS)], rest[len(_NO_DIGITS) :]
-    if not key or len(after) < _TAIL_BYTES or _WRITER not in footer:
+    if not key or len(after) < _TAIL_BYTES or not _OWN.match(after):
         return True
     return digits == b"%08x" % zlib.crc32(before + key + _NO_DIGITS + after)
 
@@ -90,7 +92,8 @@ def has_whole_chunks(path: Path, chunks: Iterable[tuple[int, int, int]]) -> bool
     """
     with path.open("rb") as file:
         footer = _footer(file)
-        if _KEY not in footer or _WRITER not in footer:
+        _, _, rest = footer.partition(_KEY + _BETWEEN)
+        if not _OWN.match(rest, len(_NO_DIGITS)):
             return True
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             return all(_values(content, start, start + length) == values for start, length, values in chunks)

@@ -5,18 +5,19 @@ reasons: as many were outstanding as may be, so that the drive held them back, o
 them. Which it was follows from the outstanding I/Os (Little's law: in a second, the sum of the times that the
 drive took). Buckets of powers of two give that sum to a factor of 2, from above, so that the host is blamed
 only where fewer than half of those that may be outstanding were, in every second. Threads that wait for their
-I/O are full where each has one outstanding, whatever the other streams do.
+I/O are full where each has one outstanding, whatever the other streams do. One of them alone is held up by an
+I/O of its own that takes as long as the thread is late.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
-from testdrive.act.counts import BUCKETS, US_NS, count
+from testdrive.act.counts import BUCKETS, US_NS, Counts, count
 from testdrive.act.load import (
     IN_FLIGHT_MAX,
     READS,
@@ -160,6 +161,8 @@ def limited_by(recording: Recording, phase: Phase) -> LimitedBy:
     ran_ns = max((phase.end_ns or phase.start_ns) - phase.start_ns, 0)
     counted = count(recording, phase, SECOND_NS, max(-(-ran_ns // SECOND_NS), 1), US_NS)
     longest_us = 2.0 ** np.arange(BUCKETS)
+    if _waited_for_one(counted, phase):
+        return "drive"
     outstanding = {name: each.service @ longest_us / 1e6 for name, each in counted.items()}
     if TRANSACTIONS in _waiting_threads(phase.settings or {}):
         # The reads and the writes of the same threads.
@@ -169,6 +172,21 @@ def limited_by(recording: Recording, phase: Phase) -> LimitedBy:
     for name, threads in _waiting_threads(phase.settings or {}).items():
         full.append(name in outstanding and np.max(outstanding[name]) >= _FULL_SHARE * threads)
     return "drive" if any(full) else "host"
+
+
+def _waited_for_one(counted: Mapping[str, Counts], phase: Phase) -> bool:
+    """Whether a thread that was too late had waited for a single I/O of its own: for half of that time.
+
+    All other threads may have had none outstanding.
+    """
+    behind = (phase.accounting or {}).get("cannot_keep_up") or {}
+    name = behind.get("stream")
+    if name not in _waiting_threads(phase.settings or {}):
+        return False
+    own = [READS, WRITES] if name == TRANSACTIONS else [name]
+    found = [np.flatnonzero(counted[each].service.any(axis=0)) for each in own if each in counted]
+    longest_ns = max((US_NS << int(buckets[-1]) for buckets in found if len(buckets)), default=0)
+    return longest_ns >= _FULL_SHARE * int(behind["lag_ns"])
 
 
 def _waiting_threads(settings: dict[str, Any]) -> dict[str, int]:

@@ -18,6 +18,9 @@ const NO_DIGITS: &[u8; 8] = b"00000000";
 /// What ends a Parquet file: the length of the footer, and four letters.
 const TAIL_BYTES: usize = 8;
 const MAGIC: &[u8; 4] = b"PAR1";
+/// What stands between the checksum and the name of who wrote the file: the end of the pair and of the list, the next field's type, and
+/// the length of its value.
+const BEFORE_WRITER: [u8; 2] = [0, 0x18];
 /// What stands between a key and its value: a field's type and the value's length, in Thrift's compact protocol.
 const BETWEEN: [u8; 2] = [0x18, NO_DIGITS.len() as u8];
 
@@ -84,7 +87,7 @@ pub(crate) fn is_sound(file: &File, file_bytes: u64) -> io::Result<bool> {
     let mut footer = vec![0; length as usize + TAIL_BYTES];
     file.read_exact_at(&mut footer, start)?;
     let Some(at) = digits_at(&footer) else { return Ok(true) };
-    if !footer.windows(WRITER.len()).any(|window| window == WRITER) {
+    if !is_own(&footer[at + NO_DIGITS.len()..]) {
         return Ok(true);
     }
     let told = &footer[at..at + NO_DIGITS.len()];
@@ -109,6 +112,15 @@ fn digits_at(footer: &[u8]) -> Option<usize> {
     (at + NO_DIGITS.len() + TAIL_BYTES <= footer.len()).then_some(at)
 }
 
+/// Whether what follows the checksum's digits is of the engine's own footer. Elsewhere the engine's name says nothing: other programs keep
+/// who wrote the file that they read.
+fn is_own(after: &[u8]) -> bool {
+    after
+        .strip_prefix(&BEFORE_WRITER)
+        .and_then(|rest| rest.get(1..))
+        .is_some_and(|name| name.starts_with(WRITER))
+}
+
 /// The checksum of a footer whose digits are at a place.
 fn checksum(footer: &[u8], digits_at: usize) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
@@ -116,4 +128,22 @@ fn checksum(footer: &[u8], digits_at: usize) -> u32 {
     hasher.update(NO_DIGITS);
     hasher.update(&footer[digits_at + NO_DIGITS.len()..]);
     hasher.finalize()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_footer_is_the_engines_where_its_name_follows_the_checksum() {
+        assert!(is_own(b"\x00\x18\x16testdrive-engine 0.1.0\x19"));
+        for other in [
+            &b"\x00\x18\x11parquet-cpp-arrow\x19"[..],
+            b"\x18\x13original.created.by\x18\x16testdrive-engine 0.1.0\x00\x18\x0aparquet-mr",
+            b"\x00\x18",
+            b"",
+        ] {
+            assert!(!is_own(other), "{other:?}");
+        }
+    }
 }

@@ -64,6 +64,10 @@ fn keep_whole_segments(recording: &Recording) -> Result<(), RecordingError> {
             let _ = match open_segment(&path) {
                 Ok(_) => fs::rename(&path, path.with_extension("")),
                 Err(RecordingError::Damaged { .. }) => fs::remove_file(&path),
+                // Another reader settled it meanwhile.
+                Err(RecordingError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                    Ok(())
+                }
                 Err(error) => return Err(error),
             };
         }

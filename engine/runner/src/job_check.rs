@@ -64,15 +64,18 @@ fn give_seeds(content: &mut Value) {
         if index == 0 {
             continue;
         }
-        let drawn =
-            name.bytes().fold(*nth, |drawn, byte| SplitMix64::new(drawn ^ u64::from(byte)).next_u64());
         // Readers of JSON that have floating-point numbers only still read it exactly.
-        let seed = drawn >> 11;
+        let seed = SplitMix64::new(drawn_of(&name) ^ *nth).next_u64() >> 11;
         give_seed(phase, seed);
         // The phases of a group are told apart by their turns.
         let members = phase.get_mut("phases").and_then(Value::as_array_mut);
         members.into_iter().flatten().for_each(|member| give_seed(member, seed));
     }
+}
+
+/// A number that follows from a name.
+pub(crate) fn drawn_of(name: &str) -> u64 {
+    name.bytes().fold(1, |drawn, byte| SplitMix64::new(drawn ^ u64::from(byte)).next_u64())
 }
 
 fn give_seed(phase: &mut Value, seed: u64) {
@@ -216,6 +219,27 @@ mod tests {
             .collect();
         assert_eq!((seeds[0], seeds[2]), (1, 1));
         assert!(![seeds[0], seeds[3]].contains(&seeds[1]) && seeds[3] != 1, "{seeds:?}");
+    }
+
+    #[test]
+    fn phases_of_the_same_name_draw_apart_and_from_those_of_other_names() {
+        let names = ["a", "b", "c", "1M write", "2M write"].map(|name| [name; 4]).concat();
+        let phases: Vec<String> =
+            names.iter().map(|name| format!(r#"{{"kind":"synthetic","name":"{name}","ios":1}}"#)).collect();
+        let text = format!(
+            r#"{{"version":1,"drive":{{"uri":"null:"}},"output":"a.rec","phases":[{}]}}"#,
+            phases.join(",")
+        );
+        let job = Job::parse(&text).unwrap();
+        let seeds: std::collections::HashSet<u64> = job
+            .phases
+            .iter()
+            .map(|step| match step {
+                Step::Once(PhaseJob::Synthetic(job)) => job.seed,
+                other => panic!("not what was given: {other:?}"),
+            })
+            .collect();
+        assert_eq!(seeds.len(), names.len());
     }
 
     #[test]

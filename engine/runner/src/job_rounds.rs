@@ -2,7 +2,7 @@
 
 use crate::error::RunError;
 use crate::job::PhaseJob;
-use crate::job_check::check;
+use crate::job_check::{check, drawn_of};
 use crate::job_defaults;
 use crate::job_generated::Measure;
 use serde::Deserialize;
@@ -86,15 +86,15 @@ impl RoundsJob {
 
 impl PhaseJob {
     /// The phase as it is run in a round: what is random is drawn from a sequence that no other turn of the group has. With the same one
-    /// every round would write over the same places again, and the drive would never see more of them.
+    /// every round would write over the same places again, and the drive would never see more of them. It follows from the phase's name,
+    /// which no other of the group has, and not from its place: what a drive does not support is left out before it.
     #[must_use]
-    pub fn in_round(&self, member: usize, round: u32) -> PhaseJob {
+    pub fn in_round(&self, round: u32) -> PhaseJob {
         let mut phase = self.clone();
         let drawn = |seed: u64| {
-            let turn = (u64::from(round) << 32) | member as u64;
-            let of_seed = SplitMix64::new(seed).next_u64();
+            let of_phase = SplitMix64::new(seed ^ drawn_of(self.name())).next_u64();
             // Readers of JSON that have floating-point numbers only still read it exactly.
-            SplitMix64::new(of_seed ^ turn).next_u64() >> 11
+            SplitMix64::new(of_phase ^ u64::from(round)).next_u64() >> 11
         };
         match &mut phase {
             PhaseJob::Prepare(job) => job.seed = drawn(job.seed),
@@ -157,21 +157,28 @@ mod tests {
 
     #[test]
     fn no_two_turns_of_a_group_draw_the_same_sequence() {
-        let text = r#"{"version":1,"drive":{"uri":"null:"},"output":"a.rec","phases":[
-            {"kind":"rounds","tracked":[{"phase":"a","measure":"iops"}],"phases":[{"kind":"synthetic","name":"a","ios":1}]}]}"#;
-        let job = Job::parse(text).unwrap();
-        let Step::Rounds(group) = &job.phases[0] else { panic!("not a group") };
-        assert_eq!((group.rounds_max, group.window), (25, 5));
-        let seed = |member, round| match group.phases[0].in_round(member, round) {
-            PhaseJob::Synthetic(job) => job.seed,
-            other => panic!("{other:?}"),
+        let seeds_of = |left_out: usize| -> Vec<u64> {
+            let members =
+                (left_out..56).map(|at| format!(r#"{{"kind":"synthetic","name":"m{at}","ios":1}}"#));
+            let members = members.collect::<Vec<_>>().join(",");
+            let text = format!(
+                r#"{{"version":1,"drive":{{"uri":"null:"}},"output":"a.rec","phases":[
+                {{"kind":"rounds","tracked":[{{"phase":"m55","measure":"iops"}}],"phases":[{members}]}}]}}"#
+            );
+            let job = Job::parse(&text).unwrap();
+            let Step::Rounds(group) = &job.phases[0] else { panic!("not a group") };
+            assert_eq!((group.rounds_max, group.window), (25, 5));
+            let turns =
+                group.phases.iter().flat_map(|member| (0..25).map(move |round| member.in_round(round)));
+            let seed = |turn| match turn {
+                PhaseJob::Synthetic(job) => job.seed,
+                other => panic!("{other:?}"),
+            };
+            turns.map(seed).collect()
         };
-        let seeds: HashSet<u64> = (0..56)
-            .flat_map(|member| (0..25).map(move |round| (member, round)))
-            .map(|(m, r)| seed(m, r))
-            .collect();
-        assert_eq!(seeds.len(), 56 * 25);
-        assert_eq!(seed(3, 4), seed(3, 4));
+        let seeds = seeds_of(0);
+        assert_eq!(seeds.iter().collect::<HashSet<_>>().len(), 56 * 25);
         assert!(seeds.iter().all(|seed| *seed < 1 << 53));
+        assert_eq!(seeds_of(7), seeds[7 * 25..], "what is left out changes nothing of the others");
     }
 }

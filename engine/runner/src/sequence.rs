@@ -82,7 +82,7 @@ impl Sequence<'_, '_> {
         let mut group = Group::new(job);
         while !group.is_over() {
             for (member, plan) in plans.iter().enumerate() {
-                let turn = plan.job.in_round(member, group.position().round);
+                let turn = plan.job.in_round(group.position().round);
                 let plan = PhasePlan { job: &turn, recording: plan.recording };
                 self.run_one(&plan, Some((&mut group, member)))?;
                 if self.stopped() {

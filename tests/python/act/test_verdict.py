@@ -167,6 +167,24 @@ def test_a_drive_is_full_where_each_thread_that_waits_has_an_io(
         assert judge(recording).limited_by == limit
 
 
+@pytest.mark.parametrize(("lag_ns", "limit"), [(900_000, "drive"), (12 * 10**9, "host")])
+def test_a_thread_that_waited_for_one_io_of_its_own_was_held_up_by_the_drive(
+    tmp_path: Path, lag_ns: int, limit: str
+) -> None:
+    behind = {"stream": "reads", "at_ns": 10**9, "lag_ns": lag_ns, "max_lag_ns": lag_ns}
+    path = act_run(
+        tmp_path / "real.rec",
+        [FAST],
+        reads={"process": "act", "rate_iops": 2_000.0},
+        small={"threads": 200},
+        accounting={"arrivals_not_issued": 1_000, "cannot_keep_up": behind},
+    )
+    manifest = path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"modelled": true', '"modelled": false'))
+    with Recording.open(path) as recording:
+        assert judge(recording).limited_by == limit
+
+
 def test_reads_that_threads_draw_among_their_ios_vary(tmp_path: Path) -> None:
     small = {"name": "reads-and-writes", "read_share": 0.5, "threads": 10}
     asked = {"process": "act", "rate_iops": 2_000.0}

@@ -30,7 +30,9 @@ pytestmark = pytest.mark.slow
 def full_length(folder: Path, plan: str, model: str = "sata", more: str = "") -> Path:
     """The recording of a plan with its own parameters on a slow modelled drive."""
     path = folder / f"{plan}.rec"
-    done = run_testdrive("run", plan, "--drive", SLOW.format(model=model) + more, "-o", path, timeout_s=600)
+    # With 128 large writes before it an I/O waits for half a minute there.
+    options = ("--drive", SLOW.format(model=model) + more, "--io-timeout", "120s")
+    done = run_testdrive("run", plan, *options, "-o", path, timeout_s=600)
     assert done.returncode == 0, done.stderr
     return path
 

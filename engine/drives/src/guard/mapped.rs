@@ -22,22 +22,24 @@ pub(super) fn mapped_by(
 ) -> (Vec<(u32, Opened, bool)>, Option<u32>) {
     let (tell, told) = mpsc::channel();
     let (folder, asked) = (proc_root.to_path_buf(), pids.clone());
-    // Nobody waits for its end: it may be held up until the process is gone.
-    let started = thread::Builder::new().name("mapped".into()).spawn(move || {
+    let look = move || {
         let mut files = MappedFiles::default();
         for pid in asked {
             if tell.send(files.of_process(&folder.join(pid.to_string()))).is_err() {
                 break;
             }
         }
-    });
+    };
+    // Nobody waits for its end: it may be held up until the process is gone.
+    if thread::Builder::new().name("mapped".into()).spawn(look.clone()).is_err() {
+        // A host that is short of threads is waited for.
+        look();
+    }
     let mut found = Vec::new();
     for pid in pids {
-        match started.as_ref().ok().and_then(|_| told.recv_timeout(limit).ok()) {
-            Some(mapped) => {
-                found.extend(mapped.into_iter().map(|(opened, writable)| (pid, opened, writable)))
-            }
-            None => return (found, Some(pid)),
+        match told.recv_timeout(limit) {
+            Ok(mapped) => found.extend(mapped.into_iter().map(|(opened, writable)| (pid, opened, writable))),
+            Err(_) => return (found, Some(pid)),
         }
     }
     (found, None)
@@ -179,7 +181,7 @@ mod tests {
         let pipe = std::ffi::CString::new(folder.path().join("8/maps").to_str().unwrap()).unwrap();
         // SAFETY: the path ends with a zero byte.
         assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
-        let (found, silent) = mapped_by(folder.path(), vec![7, 8, 9], Duration::from_millis(50));
+        let (found, silent) = mapped_by(folder.path(), vec![7, 8, 9], Duration::from_secs(2));
         let file = FileId { device: DeviceNumber { major: 8, minor: 1 }, inode: 77 };
         assert_eq!((found, silent), (vec![(7, Opened::File(file), true)], Some(8)));
         assert_eq!(mapped_by(folder.path(), vec![9], MAPPED_LIMIT), (Vec::new(), None));

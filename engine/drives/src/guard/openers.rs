@@ -53,8 +53,8 @@ impl Opener {
 pub struct Openers {
     /// Those that have one of the wanted things, once each.
     pub found: Vec<Opener>,
-    /// Why there may be others.
-    pub unseen: Option<String>,
+    /// A process of which the kernel does not tell what it has mapped: there may be others.
+    pub hanging: Option<u32>,
 }
 
 /// Every other process that has one of the wanted things open or mapped. Those that we may not look at are left out: only root sees all of
@@ -80,14 +80,12 @@ pub fn openers(roots: &SystemRoots, wanted: impl Fn(Opened) -> bool) -> Openers 
             add(*pid, opened, writable);
         }
     }
-    let (mapped, silent) = mapped_by(&roots.proc, pids, MAPPED_LIMIT);
+    let (mapped, hanging) = mapped_by(&roots.proc, pids, MAPPED_LIMIT);
     mapped
         .into_iter()
         .filter(|(_, opened, _)| wanted(*opened))
         .for_each(|(pid, opened, writable)| add(pid, opened, writable));
-    let unseen =
-        silent.map(|pid| format!("process {pid} hangs in the kernel, and what it has mapped is not told"));
-    Openers { found, unseen }
+    Openers { found, hanging }
 }
 
 /// What of the wanted things a process has open by its descriptors, and whether it can write to it.

@@ -29,6 +29,8 @@ pub enum Reason {
     },
     /// Whether it is free could not be found out. Never overridable.
     Unknown(String),
+    /// The kernel does not tell what a process has mapped, which may be this drive. Never overridable.
+    Hanging(u32),
     /// The node of its name is another device's. Never overridable.
     OtherNode {
         /// The node.
@@ -131,6 +133,10 @@ impl fmt::Display for Reason {
             Reason::Unknown(what) => {
                 write!(f, "whether it is free cannot be told ({what}): run as root with /sys and /proc mounted, or name another drive")
             }
+            Reason::Hanging(pid) => write!(
+                f,
+                "process {pid} hangs in the kernel, so that nobody can tell whether it has this drive in its memory (mmap): end it, or what it waits for, such as a network server that does not answer, or restart the host"
+            ),
             Reason::OtherNode { node, found, number } => {
                 let found = found.map_or("no block device".into(), |found| format!("device {found}"));
                 write!(
@@ -287,7 +293,8 @@ pub(crate) fn reasons_of_usage(usage: &Usage) -> Vec<Reason> {
         named(&usage.swaps, Reason::Swap),
         named(&usage.writers, Reason::Busy),
     ];
-    known.into_iter().flatten().chain(usage.unknown.iter().cloned().map(Reason::Unknown)).collect()
+    let unknown = usage.unknown.iter().cloned().map(Reason::Unknown);
+    known.into_iter().flatten().chain(unknown).chain(usage.hanging.map(Reason::Hanging)).collect()
 }
 
 /// The signatures as a message lists them.

@@ -62,6 +62,8 @@ pub struct Usage {
     pub openers: Vec<String>,
     /// What could not be found out: a device must then not be taken for free.
     pub unknown: Vec<String>,
+    /// A process of which the kernel does not tell what it has mapped.
+    pub hanging: Option<u32>,
 }
 
 /// The identity of the file that a path leads to.
@@ -195,7 +197,7 @@ impl Snapshot {
         usage.holders.extend(
             stacked.filter(|each| each.backing.is_some_and(has)).map(|each| each.device.name.clone()),
         );
-        usage.unknown.extend(self.openers.unseen.clone());
+        usage.hanging = self.openers.hanging;
         for opener in self.openers.found.iter().filter(|opener| has(opener.opened)) {
             usage.openers.push(opener.name());
             if opener.writable {

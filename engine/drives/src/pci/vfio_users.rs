@@ -9,7 +9,7 @@ use testdrive_userspace::pci::PciFunction;
 /// The users of a function that vfio-pci has, by process; `None` where there are none. The list is empty where nobody is seen, as in
 /// another container, and yet somebody has it.
 pub(crate) fn vfio_users(function: &PciFunction, roots: &SystemRoots) -> Option<Vec<String>> {
-    let found = vfio_openers(function, roots);
+    let found = vfio_openers(function, roots, &character_openers(roots));
     // A group is opened once at a time, whoever looks; also while a device of it is open without the group.
     let is_taken = group_names(function).iter().any(|name| {
         let opened = OpenOptions::new().read(true).write(true).open(roots.dev.join("vfio").join(name));
@@ -18,8 +18,13 @@ pub(crate) fn vfio_users(function: &PciFunction, roots: &SystemRoots) -> Option<
     (is_taken || !found.is_empty()).then_some(found)
 }
 
-/// The users that are seen, and the group left alone: whoever opens it at the same time would be refused.
-pub(crate) fn vfio_openers(function: &PciFunction, roots: &SystemRoots) -> Vec<String> {
+/// Who has which character device.
+pub(crate) fn character_openers(roots: &SystemRoots) -> Vec<Opener> {
+    openers(roots, |opened| matches!(opened, Opened::Character(_))).found
+}
+
+/// The users among those of character devices, and the group left alone: whoever opens it at the same time would be refused.
+pub(crate) fn vfio_openers(function: &PciFunction, roots: &SystemRoots, among: &[Opener]) -> Vec<String> {
     let names = group_names(function);
     let of_group = names.iter().map(|name| roots.sys.join("class/vfio").join(name).join("dev"));
     let own = fs::read_dir(function.directory().join("vfio-dev")).into_iter().flatten().flatten();
@@ -28,10 +33,8 @@ pub(crate) fn vfio_openers(function: &PciFunction, roots: &SystemRoots) -> Vec<S
         .chain(of_device)
         .filter_map(|path| DeviceNumber::parse(&fs::read_to_string(path).ok()?))
         .collect();
-    let found =
-        openers(roots, |opened| matches!(opened, Opened::Character(number) if numbers.contains(&number)))
-            .found;
-    found.iter().map(Opener::name).collect()
+    let has = |opened| matches!(opened, Opened::Character(number) if numbers.contains(&number));
+    among.iter().filter(|opener| has(opener.opened)).map(Opener::name).collect()
 }
 
 /// What VFIO calls the function's group, with an IOMMU and without.
