@@ -88,10 +88,12 @@ def test_nothing_is_a_result_before_the_search_is_over(tmp_path: Path) -> None:
     assert found.is_monotone
 
 
-def kept_rows(path: Path, seconds: int) -> Path:
-    """A recording of a phase ``load`` with a read each 100 ms."""
+def kept_rows(path: Path, seconds: int) -> tuple[Path, str]:
+    """A recording of one phase with a read each 100 ms, and the phase's name."""
     times = list(range(0, seconds * SECOND_NS, SECOND_NS // 10))
-    return write_recording(path, {"submit_ns": times, "latency_ns": [1_000] * len(times)})
+    made = write_recording(path, {"submit_ns": times, "latency_ns": [1_000] * len(times)})
+    with Recording.open(made) as recording:
+        return made, recording.manifest.phases[0].name
 
 
 def told(watch: Watch, elapsed_s: float) -> None:
@@ -103,9 +105,7 @@ def told(watch: Watch, elapsed_s: float) -> None:
 
 
 def test_a_trial_ends_once_a_whole_slice_is_there_and_does_not_hold(tmp_path: Path) -> None:
-    path = kept_rows(tmp_path / "a.rec", 30)
-    with Recording.open(path) as recording:
-        phase = recording.manifest.phases[0].name
+    path, phase = kept_rows(tmp_path / "a.rec", 30)
     looked: list[int] = []
 
     def judge(_: Recording, whole: int) -> list[str]:
@@ -124,17 +124,13 @@ def test_a_trial_ends_once_a_whole_slice_is_there_and_does_not_hold(tmp_path: Pa
 
 
 def test_a_slice_that_is_not_yet_on_disk_is_not_judged(tmp_path: Path) -> None:
-    path = kept_rows(tmp_path / "a.rec", 10)
-    with Recording.open(path) as recording:
-        phase = recording.manifest.phases[0].name
+    path, phase = kept_rows(tmp_path / "a.rec", 10)
     watch = Watch(path, phase, equal(10 * SECOND_NS, 5), lambda *_: ["too slow"])
     told(watch, 25)
 
 
 def test_of_a_recording_that_lags_behind_the_run_the_slices_on_disk_are_judged(tmp_path: Path) -> None:
-    path = kept_rows(tmp_path / "a.rec", 30)
-    with Recording.open(path) as recording:
-        phase = recording.manifest.phases[0].name
+    path, phase = kept_rows(tmp_path / "a.rec", 30)
     watch = Watch(path, phase, equal(10 * SECOND_NS, 9), lambda *_: ["too slow"])
     with pytest.raises(EndedEarly) as ended:
         told(watch, 85)
@@ -142,16 +138,12 @@ def test_of_a_recording_that_lags_behind_the_run_the_slices_on_disk_are_judged(t
 
 
 def test_after_the_last_slice_nothing_is_ended(tmp_path: Path) -> None:
-    path = kept_rows(tmp_path / "a.rec", 30)
-    with Recording.open(path) as recording:
-        phase = recording.manifest.phases[0].name
+    path, phase = kept_rows(tmp_path / "a.rec", 30)
     told(Watch(path, phase, equal(10 * SECOND_NS, 2), lambda *_: ["too slow"]), 25)
 
 
 def test_slices_may_be_of_any_length_and_margin(tmp_path: Path) -> None:
-    path = kept_rows(tmp_path / "a.rec", 30)
-    with Recording.open(path) as recording:
-        phase = recording.manifest.phases[0].name
+    path, phase = kept_rows(tmp_path / "a.rec", 30)
     looked: list[int] = []
 
     def judge(_: Recording, whole: int) -> list[str]:
@@ -186,9 +178,7 @@ with watched(lambda title: display(Console(stderr=True), title), watch)("a trial
 
 
 def test_what_a_look_takes_is_loaded_before_the_run(tmp_path: Path) -> None:
-    path = kept_rows(tmp_path / "a.rec", 30)
-    with Recording.open(path) as recording:
-        phase = recording.manifest.phases[0].name
+    path, phase = kept_rows(tmp_path / "a.rec", 30)
     command = [sys.executable, "-c", LOOKING, os.fspath(path), phase]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, "1 []\n"), done.stderr
