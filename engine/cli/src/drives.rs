@@ -1,6 +1,6 @@
 //! `testdrive-engine drives`: what can be tested on this host, and what a killed run left behind.
 
-use crate::lines::tell_line;
+use crate::lines::{answer, tell_line};
 use std::process::ExitCode;
 use testdrive_runner::{Event, RunError};
 
@@ -29,10 +29,7 @@ pub fn main(args: &DrivesArgs) -> ExitCode {
         None => return list(),
     };
     match done {
-        Ok(release) => {
-            tell_line(&release);
-            ExitCode::SUCCESS
-        }
+        Ok(release) => answer(&release),
         Err(error) => {
             tell_line(&Event::from(&error));
             ExitCode::from(error.kind.exit_status())
@@ -50,10 +47,7 @@ fn give_back(address: &str) -> Result<Release, RunError> {
 /// Prints every block device as one JSON list.
 fn list() -> ExitCode {
     match testdrive_drives::list_drives() {
-        Ok(drives) => {
-            tell_line(&drives);
-            ExitCode::SUCCESS
-        }
+        Ok(drives) => answer(&drives),
         Err(error) => {
             let error = RunError::drive(format!("cannot list the block devices of this host: {error}"));
             tell_line(&Event::from(&error));

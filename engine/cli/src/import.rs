@@ -3,7 +3,7 @@
 mod output;
 mod recordings;
 
-use crate::lines::tell_line;
+use crate::lines::{answer, tell_line};
 use crate::signals::{watch_signals, Stopped};
 use output::Output;
 use recordings::{total, Closed, Source};
@@ -113,8 +113,7 @@ impl ImportError {
 /// Prints every trace format as one JSON list.
 pub fn formats() -> ExitCode {
     let list: Vec<_> = trace_formats().iter().map(|format| describe(*format)).collect();
-    tell_line(&list);
-    ExitCode::SUCCESS
+    answer(&list)
 }
 
 fn describe(format: &dyn Format) -> serde_json::Value {

@@ -1,6 +1,7 @@
 //! Progress on standard output: one JSON object a line.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether standard output carries data, so that events go to standard error.
@@ -29,4 +30,15 @@ pub fn try_tell_line(event: &impl serde::Serialize) -> std::io::Result<()> {
 /// Writes one line, whether or not anybody reads it.
 pub fn tell_line(event: &impl serde::Serialize) {
     let _ = try_tell_line(event);
+}
+
+/// Writes the answer to a question, which is all that the process is for, and says how that ended. Who stopped reading has enough.
+pub fn answer(answer: &impl serde::Serialize) -> ExitCode {
+    match try_tell_line(answer) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+            let _ = writeln!(std::io::stderr(), "error: the answer cannot be written: {error}");
+            ExitCode::from(testdrive_runner::ErrorKind::Recording.exit_status())
+        }
+        _ => ExitCode::SUCCESS,
+    }
 }

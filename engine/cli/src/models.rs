@@ -1,6 +1,6 @@
 //! `testdrive-engine models`: the modelled drives with their figures.
 
-use crate::lines::tell_line;
+use crate::lines::answer;
 use serde_json::json;
 use std::process::ExitCode;
 use testdrive_simulator::Model;
@@ -19,6 +19,5 @@ pub fn main() -> ExitCode {
             })
         })
         .collect();
-    tell_line(&models);
-    ExitCode::SUCCESS
+    answer(&models)
 }
