@@ -69,8 +69,8 @@ def findings(host: Host, uri: str, listed: Listed) -> Iterator[Finding]:
     yield write_cache(host, place, disk)
     if controller(host, disk) is not None:
         yield link.finding(host, place, disk)
-        yield polling(host, place, disk)
         is_passthrough = re.fullmatch(r"ng\d+n\d+", Path(place).name) is not None
+        yield polling(host, place, disk, is_passthrough=is_passthrough)
         yield passthrough.of_drive(host, place, disk, is_chosen=is_passthrough)
         address = pci_address(host, disk)
         if address is not None:
@@ -209,10 +209,19 @@ def write_cache(host: Host, subject: str, disk: str) -> Finding:
     return ok("write_cache", found, subject=subject)
 
 
-def polling(host: Host, subject: str, disk: str) -> Finding:
-    """Whether completions can be polled for, without interrupts."""
+def polling(host: Host, subject: str, disk: str, *, is_passthrough: bool = False) -> Finding:
+    """Whether completions can be polled for, without interrupts, by the path of the drive's name."""
     queues = host.number("sys/module/nvme/parameters/poll_queues")
-    if host.read(f"sys/class/block/{disk}/queue/io_poll") == "1":
+    has_queues = host.read(f"sys/class/block/{disk}/queue/io_poll") == "1"
+    if has_queues and is_passthrough and not passthrough.polls_soundly(host):
+        return info(
+            "poll_queues",
+            f"{queues or 'some'}, left alone by passthrough: polling can end a host before Linux 6.16",
+            "completions come by interrupt: some microseconds more at depth 1",
+            f"boot Linux 6.16 or newer, or name the drive /dev/{disk}: the block path polls on any kernel",
+            subject=subject,
+        )
+    if has_queues:
         return ok("poll_queues", f"{queues or 'some'}: completions can be polled", subject=subject)
     return info(
         "poll_queues",

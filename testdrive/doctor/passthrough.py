@@ -13,6 +13,8 @@ from testdrive.report import units, words
 
 #: Of Linux: commands by io_uring at all, and with buffers that are registered once.
 _SINCE, _BUFFERS_SINCE = (5, 19), (6, 1)
+#: As the engine has it (docs/direct-paths.md).
+_POLLS_SINCE = (6, 16)
 _PATH = "/dev/ngXnY (NVMe passthrough)"
 _NODE = re.compile(r"ng\d+n\d+")
 
@@ -41,6 +43,11 @@ def of_drive(host: Host, subject: str, disk: str, *, is_chosen: bool = False) ->
     block = logical_block_bytes(host, disk)
     usable = f"{node} is usable, in blocks of {units.count(block)} bytes{_note(host)}"
     return judged("passthrough", node, usable, wanting, subject=subject, is_chosen=is_chosen)
+
+
+def polls_soundly(host: Host) -> bool:
+    """Whether the kernel polls for commands of passthrough without a risk to the host."""
+    return _release(host) >= _POLLS_SINCE
 
 
 def _of_host(host: Host) -> list[Wanting]:

@@ -277,6 +277,13 @@ def test_what_is_not_well_of_a_drive_is_found(
     assert severities(function(nvme(tmp_path, files), "/dev/nvme0n1", "nvme0n1")) == [severity]
 
 
+def test_queues_for_polling_that_passthrough_leaves_alone_are_told(tmp_path: Path) -> None:
+    for release, severity in (("6.1.0-56-amd64", "info"), ("6.16.1", "ok")):
+        host = nvme(tmp_path / release, {"proc/sys/kernel/osrelease": release})
+        assert severities(drive.polling(host, "/dev/nvme0n1", "nvme0n1")) == ["ok"]
+        assert severities(drive.polling(host, "/dev/ng0n1", "nvme0n1", is_passthrough=True)) == [severity]
+
+
 def test_a_write_cache_that_is_off_is_worth_a_word_on_sata_alone(tmp_path: Path) -> None:
     name = f"{ATA}/queue/write_cache"
     for text, severity in (("write back", "ok"), ("write through", "warning")):
