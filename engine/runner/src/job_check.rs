@@ -65,7 +65,7 @@ fn give_seeds(content: &mut Value) {
             continue;
         }
         // Readers of JSON that have floating-point numbers only still read it exactly.
-        let seed = SplitMix64::new(drawn_of(&name) ^ *nth).next_u64() >> 11;
+        let seed = (1..*nth).fold(drawn_of(&name), |drawn, _| SplitMix64::new(drawn).next_u64()) >> 11;
         give_seed(phase, seed);
         // The phases of a group are told apart by their turns.
         let members = phase.get_mut("phases").and_then(Value::as_array_mut);
