@@ -38,7 +38,7 @@ fn one(drive: &mut impl Drive, command: Command) -> Completion {
 }
 
 fn wait_for(drive: &mut impl Drive, completions: &mut Vec<Completion>, count: usize) {
-    let deadline_ns = drive.now_ns() + 20_000_000_000;
+    let deadline_ns = drive.now_ns() + support::LONG.as_nanos() as i64;
     while completions.len() < count {
         assert!(drive.now_ns() < deadline_ns, "{} of {count} completions", completions.len());
         drive.poll(Wait::Until(deadline_ns), completions).unwrap();

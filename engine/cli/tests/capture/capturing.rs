@@ -1,13 +1,12 @@
 //! The engine while it captures.
 
-use crate::support::{loop_turn, skip, wait_for};
+use crate::support::{loop_turn, skip, wait_for, LONG};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader, Lines};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::MutexGuard;
-use std::time::Duration;
 use testdrive_core::IoRecord;
 use testdrive_recording::Recording;
 
@@ -35,7 +34,7 @@ pub fn instances_of(pid: u32) -> Vec<PathBuf> {
 
 /// Waits for the guard to take away what a process left.
 pub fn nothing_is_left_of(pid: u32) -> bool {
-    wait_for(Duration::from_secs(20), || instances_of(pid).is_empty())
+    wait_for(LONG, || instances_of(pid).is_empty())
 }
 
 /// The processes that a process started.

@@ -14,6 +14,9 @@ use testdrive_drives::{DriveUri, Refusal};
 
 pub const SIZE_BYTES: u64 = 32 << 20;
 
+/// How long what must come in the end is waited for: far longer than any host is busy, since only a failure takes that long.
+pub const LONG: Duration = Duration::from_secs(120);
+
 /// Says that a test cannot run here; where everything must be there, that is a failure.
 pub fn skip(why: &str) {
     assert!(std::env::var("CI").as_deref() != Ok("true"), "missing with CI=true: {why}");
@@ -101,10 +104,12 @@ impl Loop {
         let script = format!("printf 'label: gpt\\nstart=2048,size=40960\\n' | sfdisk -q {}", self.path);
         must("sh", &["-c", &script]);
         let node = format!("{}p1", self.path);
-        if !wait_for(Duration::from_millis(500), || Path::new(&node).exists()) {
-            must("addpart", &[&self.path, "1", "2048", "40960"]);
+        let is_there = || Path::new(&node).exists();
+        if !wait_for(Duration::from_millis(500), is_there) {
+            // It fails where the kernel was only slow.
+            run("addpart", &[&self.path, "1", "2048", "40960"]);
         }
-        assert!(wait_for(Duration::from_secs(5), || Path::new(&node).exists()));
+        assert!(wait_for(LONG, is_there), "the kernel shows no {node}");
         node
     }
 
@@ -145,8 +150,17 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        run("umount", &[self.point.path().to_str().unwrap()]);
+        unmount(self.point.path());
     }
+}
+
+/// Unmounts what is mounted there. The kernel keeps the files of a ring open for some time after its process is gone, so that this
+/// is tried until it works.
+pub fn unmount(point: &Path) {
+    let place = format!(" {} ", point.display());
+    let is_mounted = || fs::read_to_string("/proc/self/mountinfo").unwrap().contains(&place);
+    let is_gone = || !is_mounted() || run("umount", &[point.to_str().unwrap()]).is_some();
+    assert!(wait_for(LONG, is_gone) || std::thread::panicking(), "{} is still mounted", point.display());
 }
 
 /// A process that is ended with its test.
