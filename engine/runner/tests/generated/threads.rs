@@ -102,7 +102,7 @@ fn submitters_are_kept_on_the_cpus_that_are_named() {
 fn a_steady_state_is_judged_over_all_threads() {
     let bench = Bench::new();
     let phase = json!({"kind": "synthetic", "depth": 6, "threads": 3, "steady_state":
-        {"measure": "iops", "round_ns": 10_000_000, "range_share": 10, "slope_share": 10}});
+        {"measure": "iops", "round_ns": 10_000_000, "rounds_max": 6_000, "range_share": 10, "slope_share": 10}});
     let ran = complete(bench.phase("null:?size=1GiB", phase));
     let found = ran.accounting("steady_state");
     assert_eq!(found["achieved"], json!(true));
