@@ -192,7 +192,10 @@ fn an_abort_that_works_brings_the_command_back_without_a_reset() {
     double.set_faults(Faults { silent: true, aborts_work: true, ..Faults::default() });
     (10..13).for_each(|tag| queue.push(&flush(1), Place::None, tag));
     queue.ring();
-    std::thread::sleep(Duration::from_millis(50));
+    // An abort of what it has not fetched is in vain.
+    while double.io_commands().len() < 3 {
+        std::thread::yield_now();
+    }
     let mut answers = Vec::new();
     let lost =
         queue.rescue(&[10, 12], NOW, |answer| answers.push((answer.tag, answer.status.field()))).unwrap();

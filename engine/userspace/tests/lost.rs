@@ -160,7 +160,8 @@ fn a_controller_that_does_not_come_back_is_noted_with_all_that_went_with_it() {
 
 #[test]
 fn a_controller_that_somebody_left_starting_is_not_stopped_before_it_has_started() {
-    let double = Double::new(Model::default());
+    // How often it is looked at counts, however long the driver is kept from looking.
+    let double = Double::new(Model { ready_limit: 240, ..Model::default() });
     double.set_faults(Faults { starts_slowly: true, ..Faults::default() });
     // Enabled, with entries of 64 and 16 bytes.
     double.write32(0x14, 6 << 16 | 4 << 20 | 1);

@@ -71,6 +71,8 @@ pub struct Model {
     pub memory_bytes_max: usize,
     /// Whether it goes to other power states by itself.
     pub sleeps: bool,
+    /// How long it says that it may take to become ready, in half seconds.
+    pub ready_limit: u8,
 }
 
 impl Default for Model {
@@ -96,6 +98,7 @@ impl Default for Model {
             host_memory_pieces: 0,
             memory_bytes_max: usize::MAX,
             sleeps: false,
+            ready_limit: 1,
         }
     }
 }

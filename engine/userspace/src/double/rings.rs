@@ -28,8 +28,8 @@ pub(super) struct Completion {
 impl State {
     pub(super) fn cap(&self) -> u64 {
         let entries = u64::from(self.model.queue_entries - 1);
-        // TO is 1: half a second.
-        entries | 1 << 16 | 1 << 24 | u64::from(self.model.doorbell_stride) << 32 | 1 << 37 | 4 << 52
+        let ready_limit = u64::from(self.model.ready_limit) << 24;
+        entries | 1 << 16 | ready_limit | u64::from(self.model.doorbell_stride) << 32 | 1 << 37 | 4 << 52
     }
 
     /// The status, which is looked at while it starts.
