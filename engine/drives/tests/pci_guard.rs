@@ -8,7 +8,6 @@ use std::cell::Cell;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::symlink;
-use std::thread;
 use std::time::Duration;
 use testdrive_drives::guard::OpenRequest;
 use testdrive_drives::nvme::admin::{AdminData, AdminError, AdminQueue};
@@ -234,15 +233,16 @@ fn a_namespace_with_metadata_is_refused_while_the_kernel_has_it_unless_it_may_be
 #[test]
 fn a_namespace_that_the_kernel_shows_late_is_waited_for_and_looked_at() {
     let tree = controller();
-    let refusal = thread::scope(|scope| {
-        scope.spawn(|| {
-            thread::sleep(Duration::from_millis(300));
+    let asked = Cell::new(false);
+    // It is shown once the drive was asked, so that the first look has found one namespace less than there are.
+    let of_two = |_: File| -> Box<dyn AdminQueue> {
+        if !asked.replace(true) {
             tree.write("proc/self/mountinfo", "30 22 259:71 / /srv rw - ext4 /dev/nvme7n2 rw\n");
             second(&tree);
-        });
-        let of_two = |_| -> Box<dyn AdminQueue> { Box::new(Drive(Some(vec![1, 2]))) };
-        refusal_of(&tree, "?namespace=1", Access::ReadOnly, None, &of_two)
-    });
+        }
+        Box::new(Drive(Some(vec![1, 2])))
+    };
+    let refusal = refusal_of(&tree, "?namespace=1", Access::ReadOnly, None, &of_two);
     assert_eq!(refusal.reasons(), [Reason::Mounted(vec!["/srv".into()])]);
 }
 
