@@ -17,17 +17,17 @@ use tree::Tree;
 
 const BDF: &str = "0000:fe:1f.7";
 const DEVICE: &str = "sys/bus/pci/devices/0000:fe:1f.7";
+/// A line of mounts that has the controller's other namespace.
+const SECOND_IS_MOUNTED: &str = "30 22 259:71 / /srv rw - ext4 /dev/nvme7n2 rw\n";
 
 /// A controller with one namespace, behind an IOMMU, with the kernel's driver.
 fn controller() -> Tree {
     let tree = Tree::new();
-    let attributes = [("nsid", "1"), ("device/model", "EXAMPLE SSD"), ("device/serial", "S4EW")];
-    tree.disk("nvme7n1", "259:70", &attributes);
+    namespace(&tree, "nvme7n1", "259:70", "1", "S4EW");
     tree.write(&format!("{DEVICE}/class"), "0x010802\n");
     tree.write(&format!("{DEVICE}/nvme/nvme7/dev"), "240:7\n");
     fs::create_dir_all(tree.path(&format!("{DEVICE}/nvme/nvme7/nvme7n1"))).unwrap();
-    fs::create_dir_all(tree.path("sys/bus/pci/drivers/nvme")).unwrap();
-    symlink(tree.path("sys/bus/pci/drivers/nvme"), tree.path(&format!("{DEVICE}/driver"))).unwrap();
+    bind(&tree, BDF, "nvme");
     group_member(&tree, BDF);
     symlink(tree.path("sys/kernel/iommu_groups/3"), tree.path(&format!("{DEVICE}/iommu_group"))).unwrap();
     tree
@@ -37,15 +37,32 @@ fn group_member(tree: &Tree, bdf: &str) {
     fs::create_dir_all(tree.path(&format!("sys/kernel/iommu_groups/3/devices/{bdf}"))).unwrap();
 }
 
+/// A namespace as the kernel shows it.
+fn namespace(tree: &Tree, name: &str, number: &str, nsid: &str, serial: &str) {
+    let attributes = [("nsid", nsid), ("device/model", "EXAMPLE SSD"), ("device/serial", serial)];
+    tree.disk(name, number, &attributes);
+}
+
+/// Gives a function that has no driver to one.
+fn bind(tree: &Tree, bdf: &str, driver: &str) {
+    let driver = tree.path(&format!("sys/bus/pci/drivers/{driver}"));
+    fs::create_dir_all(&driver).unwrap();
+    symlink(driver, tree.path(&format!("sys/bus/pci/devices/{bdf}/driver"))).unwrap();
+}
+
 /// The other namespace of the controller.
 fn second(tree: &Tree) {
-    let attributes = [("nsid", "2"), ("device/model", "EXAMPLE SSD"), ("device/serial", "S4EW")];
-    tree.disk("nvme7n2", "259:71", &attributes);
+    namespace(tree, "nvme7n2", "259:71", "2", "S4EW");
     fs::create_dir_all(tree.path(&format!("{DEVICE}/nvme/nvme7/nvme7n2"))).unwrap();
 }
 
 /// A drive that lists these namespaces, of which it erases one at a time; or that does not answer.
 struct Drive(Option<Vec<u32>>);
+
+/// A drive that lists so many namespaces.
+fn drive_of(namespaces: u32) -> Box<dyn AdminQueue> {
+    Box::new(Drive(Some((1..=namespaces).collect())))
+}
 
 impl AdminQueue for Drive {
     fn admin(&mut self, command: &NvmCommand, data: AdminData<'_>, _: Duration) -> Result<u32, AdminError> {
@@ -94,10 +111,16 @@ fn read(tree: &Tree) -> Refusal {
     refusal(tree, "", Access::ReadOnly, None)
 }
 
+/// Looks that nothing spoke against the controller: these trees have no VFIO, which is asked for last.
+#[track_caller]
+fn assert_is_free(refusal: &Refusal) {
+    assert!(refusal.to_string().contains("modprobe vfio-pci"), "{refusal}");
+}
+
 #[test]
 fn a_free_controller_is_only_short_of_vfio() {
     let refusal = read(&controller());
-    assert!(refusal.to_string().contains("modprobe vfio-pci"), "{refusal}");
+    assert_is_free(&refusal);
     assert_eq!(refusal.exit_status(), 2);
 }
 
@@ -107,13 +130,12 @@ fn what_is_no_nvme_controller_or_not_the_kernels_is_refused() {
     tree.write(&format!("{DEVICE}/class"), "0x020000\n");
     assert!(read(&tree).to_string().contains("is no NVMe controller (its class is 020000"));
     let tree = controller();
-    let driver = tree.path(&format!("{DEVICE}/driver"));
-    fs::remove_file(&driver).unwrap();
+    fs::remove_file(tree.path(&format!("{DEVICE}/driver"))).unwrap();
     let reasons = |tree: &Tree| read(tree).reasons().to_vec();
     let not_kernels = |driver: &str| [Reason::NotKernels { driver: driver.into(), bdf: BDF.into() }];
     assert_eq!(reasons(&tree), not_kernels("no driver"));
     assert!(read(&tree).to_string().contains(&format!("drives --release {BDF}")));
-    symlink(tree.path("sys/bus/pci/drivers/uio_pci_generic"), &driver).unwrap();
+    bind(&tree, BDF, "uio_pci_generic");
     assert_eq!(reasons(&tree), not_kernels("uio_pci_generic"));
     // A release leaves such a drive to whoever bound it, so that it is no remedy.
     let told = read(&tree).to_string();
@@ -140,15 +162,10 @@ fn others_of_its_group_that_have_a_driver_are_named_and_bridges_do_not_count() {
         ("0000:fe:1f.3", "0x020000", Some("e1000e")),
     ] {
         group_member(&tree, bdf);
-        let device = format!("sys/bus/pci/devices/{bdf}");
-        tree.write(&format!("{device}/class"), class);
-        let link = |driver| {
-            symlink(
-                tree.path(&format!("sys/bus/pci/drivers/{driver}")),
-                tree.path(&format!("{device}/driver")),
-            )
-        };
-        driver.into_iter().for_each(|driver| link(driver).unwrap());
+        tree.write(&format!("sys/bus/pci/devices/{bdf}/class"), class);
+        if let Some(driver) = driver {
+            bind(&tree, bdf, driver);
+        }
     }
     assert_eq!(read(&tree).reasons(), [Reason::SharedGroup(vec!["0000:fe:1f.3 (e1000e)".into()])]);
 }
@@ -159,9 +176,9 @@ fn a_namespace_in_use_is_refused_for_reading_too_whichever_was_named() {
     second(&tree);
     assert!(read(&tree).to_string().contains("has the namespaces 1, 2: choose one"));
     let first = |tree: &Tree| refusal(tree, "?namespace=1", Access::ReadOnly, None);
-    assert!(first(&tree).to_string().contains("modprobe vfio-pci"));
+    assert_is_free(&first(&tree));
     assert!(refusal(&tree, "?namespace=3", Access::ReadOnly, None).to_string().contains("no such namespace"));
-    tree.write("proc/self/mountinfo", "30 22 259:71 / /srv rw - ext4 /dev/nvme7n2 rw\n");
+    tree.write("proc/self/mountinfo", SECOND_IS_MOUNTED);
     assert_eq!(first(&tree).reasons(), [Reason::Mounted(vec!["/srv".into()])]);
     tree.write("proc/self/mountinfo", "");
     tree.disk("md0", "9:0", &[]);
@@ -237,10 +254,10 @@ fn a_namespace_that_the_kernel_shows_late_is_waited_for_and_looked_at() {
     // It is shown once the drive was asked, so that the first look has found one namespace less than there are.
     let of_two = |_: File| -> Box<dyn AdminQueue> {
         if !asked.replace(true) {
-            tree.write("proc/self/mountinfo", "30 22 259:71 / /srv rw - ext4 /dev/nvme7n2 rw\n");
+            tree.write("proc/self/mountinfo", SECOND_IS_MOUNTED);
             second(&tree);
         }
-        Box::new(Drive(Some(vec![1, 2])))
+        drive_of(2)
     };
     let refusal = refusal_of(&tree, "?namespace=1", Access::ReadOnly, None, &of_two);
     assert_eq!(refusal.reasons(), [Reason::Mounted(vec!["/srv".into()])]);
@@ -248,9 +265,8 @@ fn a_namespace_that_the_kernel_shows_late_is_waited_for_and_looked_at() {
 
 #[test]
 fn a_namespace_that_the_kernel_does_not_show_cannot_be_looked_at() {
-    let of_two = |_| -> Box<dyn AdminQueue> { Box::new(Drive(Some(vec![1, 2]))) };
     // Also where none was named: the one that is shown is not the only one.
-    let refusal = refusal_of(&controller(), "", Access::ReadOnly, None, &of_two);
+    let refusal = refusal_of(&controller(), "", Access::ReadOnly, None, &|_| drive_of(2));
     assert_eq!((refusal.reasons(), refusal.exit_status()), (&[Reason::NotShown(2)][..], 3));
     assert!(refusal.to_string().contains("it has a namespace 2 that this host has no block device of"));
 }
@@ -260,7 +276,7 @@ fn a_namespace_that_came_while_the_others_were_looked_at_is_not_taken_unseen() {
     let asked = Cell::new(0);
     let later = |_: File| -> Box<dyn AdminQueue> {
         asked.set(asked.get() + 1);
-        Box::new(Drive(Some((1..=asked.get()).collect())))
+        drive_of(asked.get())
     };
     let refusal = refusal_of(&controller(), "", Access::ReadOnly, None, &later);
     assert_eq!((refusal.reasons(), asked.get()), (&[Reason::NotShown(2)][..], 3));
@@ -270,7 +286,7 @@ fn a_namespace_that_came_while_the_others_were_looked_at_is_not_taken_unseen() {
         if !asked.replace(true) {
             second(&tree);
         }
-        Box::new(Drive(Some(vec![1])))
+        drive_of(1)
     };
     let refusal = refusal_of(&tree, "", Access::ReadOnly, None, &shown);
     assert_eq!((refusal.reasons(), refusal.exit_status()), (&[Reason::Changed][..], 3));
@@ -280,7 +296,7 @@ fn a_namespace_that_came_while_the_others_were_looked_at_is_not_taken_unseen() {
 fn a_function_with_virtual_functions_is_refused_before_anything_is_unbound() {
     let tree = controller();
     tree.write(&format!("{DEVICE}/sriov_numvfs"), "0\n");
-    assert!(read(&tree).to_string().contains("modprobe vfio-pci"));
+    assert_is_free(&read(&tree));
     tree.write(&format!("{DEVICE}/sriov_numvfs"), "4\n");
     let refusal = read(&tree);
     assert_eq!((refusal.reasons(), refusal.exit_status()), (&[Reason::VirtualFunctions(4)][..], 3));
@@ -313,17 +329,13 @@ fn zones_are_refused() {
     );
     assert_eq!(refusal.exit_status(), 2);
     tree.write("sys/devices/nvme7n1/queue/zoned", "none\n");
-    assert!(read(&tree).to_string().contains("modprobe vfio-pci"));
+    assert_is_free(&read(&tree));
 }
 
 #[test]
 fn a_node_that_leads_to_another_disk_is_refused() {
     let tree = controller();
-    tree.disk(
-        "nvme8n1",
-        "259:80",
-        &[("nsid", "1"), ("device/model", "EXAMPLE SSD"), ("device/serial", "S4EX")],
-    );
+    namespace(&tree, "nvme8n1", "259:80", "1", "S4EX");
     fs::remove_file(tree.path("dev/nvme7n1")).unwrap();
     symlink("nvme8n1", tree.path("dev/nvme7n1")).unwrap();
     for access in [Access::ReadOnly, Access::Write] {
