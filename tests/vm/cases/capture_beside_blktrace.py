@@ -8,20 +8,20 @@ place, length, operation and flags; the issue and the completion that follow it 
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 import statistics
 import subprocess
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from pathlib import Path
 
 import duckdb
 from guest import nvme
 
 #: Both are told of an event one after the other, by the same function of the kernel. In between an emulated
-#: processor may be taken away from the guest for a time slice of this machine, which is rare.
+#: processor may be taken away from the guest, which is rare, but takes as long as this machine is busy.
 TOLERANCE_MEDIAN_NS = 50_000
-TOLERANCE_NS = 100_000_000
-#: I/Os whose times lie further apart than a hundred times the usual, of all.
+#: Times further apart than a hundred times the usual, and those that blktrace does not have, of all.
 LATE_SHARE_MAX = 0.01
 
 GUEST = dataclasses.replace(nvme("256M"), programs=("blktrace", "dd", "blkdiscard"))
@@ -91,28 +91,37 @@ def check(job: Path) -> None:
     assert kinds[TRIM] == 128, kinds
     assert kinds[FLUSH] >= 38, kinds
     assert sum(1 for row in rows if row["flags"] & FUA) == 31
-    assert len(rows) == len(queued), (len(rows), len(queued))
+    pairs = paired(rows, queued)
     # blktrace's clock is the same, less its own start.
-    shift = statistics.median(
-        row["intended_ns"] - event.time_ns for row, event in zip(rows, queued, strict=True)
-    )
-    apart = []
-    for row, event in zip(rows, queued, strict=True):
-        assert told(row) == (event.opcode, event.flags, event.offset, event.length), (row, event)
-        apart.append(abs(row["intended_ns"] - event.time_ns - shift))
-    near("queued", apart)
-    near("issued and completed", list(later_times(rows, events, shift)))
+    shift = statistics.median(row["intended_ns"] - event.time_ns for row, event in pairs)
+    near("queued", [abs(row["intended_ns"] - event.time_ns - shift) for row, event in pairs])
+    near("issued and completed", later_times(rows, events, shift))
+
+
+def paired(rows: list[dict[str, int]], queued: list[Event]) -> list[tuple[dict[str, int], Event]]:
+    """Each row with the event of what it tells; of several that tell the same, in the order of time.
+
+    The order of all rows need not be blktrace's: between the two a processor may be away while the other goes
+    on.
+    """
+    of_kind: dict[tuple[int, int, int, int], deque[Event]] = defaultdict(deque)
+    for event in queued:
+        of_kind[event.opcode, event.flags, event.offset, event.length].append(event)
+    more = Counter(map(told, rows))
+    more.subtract({kind: len(found) for kind, found in of_kind.items()})
+    differing = {kind: count for kind, count in more.items() if count}
+    assert not differing, f"operation, flags, offset, length, and how many more the capture has: {differing}"
+    return [(row, of_kind[told(row)].popleft()) for row in rows]
 
 
 def near(what: str, apart: list[float]) -> None:
-    """Hold differences of time against the tolerance."""
+    """Hold differences of time against the tolerance; those that are not to be had are infinite."""
     late = sum(1 for each in apart if each > 100 * TOLERANCE_MEDIAN_NS)
     print(
         f"       {what}: {len(apart)} times, apart by {statistics.median(apart) / 1e3:.0f} us in the median,"
-        f" {max(apart) / 1e6:.1f} ms at most"
+        f" {max(apart) / 1e6:.1f} ms at most, {late} late"
     )
     assert statistics.median(apart) <= TOLERANCE_MEDIAN_NS
-    assert max(apart) <= TOLERANCE_NS
     assert late <= LATE_SHARE_MAX * len(apart)
 
 
@@ -127,7 +136,8 @@ def later_times(rows: list[dict[str, int]], events: list[Event], shift: float) -
 
     The issue is the first one after the queueing that covers the I/O's first byte, the completion the first
     after that which covers its last: nothing else is under way over the same bytes, but for a few of the
-    random I/Os, whose times could then be each other's and are left out.
+    random I/Os, whose times could then be each other's and are left out. There need be none in the order of
+    time: where a processor was away in between, one tracer's stamp of an event may lie behind the next event.
     """
     apart = []
     under_way = busy_places(rows)
@@ -136,10 +146,10 @@ def later_times(rows: list[dict[str, int]], events: list[Event], shift: float) -
             continue
         first, last = row["offset_bytes"], row["offset_bytes"] + row["length_bytes"] - 1
         opcode = told(row)[0]
-        issue = next_over(events, "D", opcode, first, row["intended_ns"] - shift)
-        complete = next_over(events, "C", opcode, last, issue.time_ns)
-        apart.append(abs(row["submit_ns"] - issue.time_ns - shift))
-        apart.append(abs(row["submit_ns"] + row["latency_ns"] - complete.time_ns - shift))
+        issue_ns = next_over(events, "D", opcode, first, row["intended_ns"] - shift)
+        complete_ns = next_over(events, "C", opcode, last, issue_ns)
+        apart.append(abs(row["submit_ns"] - issue_ns - shift))
+        apart.append(abs(row["submit_ns"] + row["latency_ns"] - complete_ns - shift))
     assert len(apart) > 2 * 0.9 * (len(rows) - sum(1 for row in rows if row["opcode"] == FLUSH))
     return apart
 
@@ -162,13 +172,13 @@ def busy_places(rows: list[dict[str, int]]) -> set[int]:
     return busy
 
 
-def next_over(events: list[Event], action: str, opcode: int, byte: int, from_ns: float) -> Event:
-    """The first event from a time on, less what clocks may be apart, over a byte."""
+def next_over(events: list[Event], action: str, opcode: int, byte: int, from_ns: float) -> float:
+    """When the first event over a byte comes from a time on, less what clocks are apart; infinite: never."""
     for event in events[index_from(events, from_ns - TOLERANCE_MEDIAN_NS) :]:
         over = event.offset <= byte < event.offset + event.length
         if event.action == action and event.opcode == opcode and over:
-            return event
-    raise AssertionError(f"blktrace has no {action} of opcode {opcode} over byte {byte} after {from_ns}")
+            return event.time_ns
+    return math.inf
 
 
 def index_from(events: list[Event], time_ns: float) -> int:

@@ -33,10 +33,13 @@ mount -t ext4 -o ro /dev/nvme${one}n1 /mnt
 refused /dev/nvme${one}n1 /dev/ng${one}n1 VM0 "$write" "mounted at /mnt"
 umount /mnt
 refused /dev/nvme${one}n1 /dev/ng${one}n1 WRONG "$write" "this is 'VM0'"
-sleep 100 3<>/dev/ng${one}n1 &
+has_open() { ls -l /proc/$1/fd | grep -q " $2\$"; } # PROCESS NODE
+sleep 1000 3<>/dev/ng${one}n1 &
+wait_until has_open $! /dev/ng${one}n1
 refused /dev/nvme${one}n1 /dev/ng${one}n1 VM0 "$write" "in use by process $!"
 refused /dev/nvme${one}n1 /dev/nvme${one}n1 VM0 "$write" "in use by process $!"
 kill $!
+wait $! || true
 
 # Consent, claim and signatures of one drive, and commands to another: a container's /dev, or one that was laid out by hand.
 mv /dev/nvme${one}n1 /dev/own
@@ -77,7 +80,8 @@ throttle() {
     monitor $1 '{"execute": "block_set_io_throttle", "arguments": {"device": "disk0", '"$limits"'}}'
 }
 claim() { dmsetup create other --table "0 8 linear /dev/nvme${one}n1 0" 2>&1; }
-in_flight='"io_timeout_s": 2, "phases": [{"kind": "synthetic", "read_share": 0, "depth": 4, "duration_ns": 100000000000}]'
+# So long that a host which is merely busy is not taken for such a drive, and less than the kernel's 30 s.
+in_flight='"io_timeout_s": 10, "phases": [{"kind": "synthetic", "read_share": 0, "depth": 4, "duration_ns": 100000000000}]'
 for path in /dev/ng${one}n1 /dev/nvme${one}n1; do
     echo '{"version": 1, "drive": {"uri": "'$path'", "erase": "VM0"}, "output": "'/tmp$path.rec'", '"$in_flight"'}' >/tmp/stuck.json
     mkdir -p /tmp/dev

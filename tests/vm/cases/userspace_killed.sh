@@ -16,7 +16,22 @@ run() { # NAME SECONDS
 runs() { tells /tmp/$1.out progress; }
 is_back() { [ "$(driver)" = nvme ] && [ -e /dev/nvme0n1 ] && [ -z "$(ls /run/testdrive)" ]; }
 reads() { /usr/bin/dd if=/dev/nvme0n1 of=/dev/null bs=64k iflag=direct 2>/dev/null; }
-guardian() { grep -l '^testdrive-guard$' /proc/[0-9]*/comm | cut -d/ -f3; }
+engine() { grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3; }
+# One that has nothing open is over, and nobody may have waited for it.
+guardian() {
+    for process in $(grep -l '^testdrive-guard$' /proc/[0-9]*/comm | cut -d/ -f3); do
+        [ -z "$(ls /proc/$process/fd 2>/dev/null)" ] || echo $process
+    done
+}
+# Until it has come round to naming itself, it would be killed as an engine.
+has_guardian() { [ -n "$(guardian)" ]; }
+has_no_guardian() { ! has_guardian; }
+kill_both() { # JOB
+    wait_until has_guardian
+    kill -KILL $(guardian) $(engine)
+    wait $1 || true
+    wait_until has_no_guardian
+}
 
 run first 600 &
 wait_until runs first
@@ -39,15 +54,15 @@ status=0; run second 1 || status=$?
 rm /run/testdrive/*
 [ "$(driver)" = vfio-pci ]
 echo "killed: the guardian gives it back"
-kill -KILL $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
+wait_until has_guardian
+kill -KILL $(engine)
 wait_until is_back
 reads
 
 echo "killed with its guardian: a command gives it back"
 run third 600 &
 wait_until runs third
-kill -KILL $(guardian) $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
-sleep 1
+kill_both $!
 [ "$(driver)" = vfio-pci ] && [ -n "$(ls /run/testdrive)" ]
 testdrive-engine drives | grep "nobody is seen to use it: 'testdrive drives --release $address' gives it back"
 testdrive-engine drives --release pci:$address | tee /tmp/release.out
@@ -59,8 +74,7 @@ testdrive-engine drives --release $address | grep '"restored":false'
 echo "killed with its guardian: the next run gives it back first"
 run fourth 600 &
 wait_until runs fourth
-kill -KILL $(guardian) $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
-sleep 1
+kill_both $!
 run fifth 1
 grep '"finished"' /tmp/fifth.out
 wait_until is_back
@@ -69,7 +83,7 @@ reads
 echo "interrupted: in order"
 run sixth 600 &
 wait_until runs sixth
-kill -INT $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3)
+kill -INT $(engine)
 wait $! || [ $? -eq 5 ]
 is_back
 reads
@@ -81,7 +95,7 @@ echo '{"execute": "device_del", "arguments": {"id": "hot"}}' >/job/monitor.unplu
 mv /job/monitor.unplug.part /job/monitor.unplug
 asked_back() { dmesg | grep -q 'device request'; }
 wait_until asked_back
-kill -INT $(grep -l '^testdrive-engin' /proc/[0-9]*/comm | cut -d/ -f3) || true
+kill -INT $(engine) || true
 status=0; wait $! || status=$?
 tail -n 1 /tmp/seventh.out
 [ $status -eq 4 ] && grep 'drive_not_given_back' /tmp/seventh.out | grep 'is gone from its slot'

@@ -22,6 +22,7 @@ refused() { # STATUS WORDS
     /usr/bin/dd if=/dev/${name}n1 of=/dev/null bs=64k iflag=direct 2>/dev/null
     grep '"error"' /tmp/x.out
 }
+has_open() { ls -l /proc/$1/fd | grep -q " $2\$"; } # PROCESS NODE
 
 run "pci:$address" 1 null; refused 2 'choose one with'
 # What is listed can be used.
@@ -51,14 +52,17 @@ loop=$(/usr/bin/losetup --find --show /dev/${name}n2)
 run "pci:$address?namespace=1" 1 null; refused 3 'held by loop'
 /usr/bin/losetup -d $loop
 sleep 1000 </dev/${name}n1 &
+wait_until has_open $! /dev/${name}n1
 run "pci:$address?namespace=1" 1 null; refused 3 'in use by process'
 kill $!
 wait $! || true
 sleep 1000 </dev/$name &
+wait_until has_open $! /dev/$name
 run "pci:$address?namespace=1" 1 null; refused 3 'in use by process'
 kill $!
 wait $! || true
 sleep 1000 3<>/dev/ng${name#nvme}n2 &
+wait_until has_open $! /dev/ng${name#nvme}n2
 run "pci:$address?namespace=1" 1 null; refused 3 'in use by process'
 kill $!
 wait $! || true

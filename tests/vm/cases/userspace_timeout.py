@@ -4,6 +4,8 @@ is recorded and is what the recording says first; the run goes on where it was t
 driver reads the drive afterwards.
 
 The medium is made to stop from outside, by QEMU's throttle of its image; a reset lets go of what waits there.
+It goes on once the run has told of a failure. The run has its I/Os to do, however long that takes: their rate
+keeps it from being done before its drive stops.
 """
 
 from __future__ import annotations
@@ -44,15 +46,16 @@ silence() { # NAME
         return
     fi
     throttle stop-$1 1
-    sleep 4
+    wait_until has_failed $1
     throttle go-$1 0
 }
+has_failed() { grep -q '"errors":[1-9]' /job/$1.json; } # NAME
 for name in continue stop mute; do
     on_error=continue; [ $name != stop ] || on_error=stop
     cat >/tmp/job.json <<END
-{"version": 1, "drive": {"uri": "pci:$address"}, "output": "/tmp/$name.rec", "io_timeout_s": 2,
+{"version": 1, "drive": {"uri": "pci:$address"}, "output": "/tmp/$name.rec", "io_timeout_s": 5,
  "on_error": "$on_error",
- "phases": [{"kind": "synthetic", "threads": 2, "depth": 4, "duration_ns": 15000000000}]}
+ "phases": [{"kind": "synthetic", "threads": 2, "depth": 16, "ios": 2000, "rate_limit_iops": 200}]}
 END
     testdrive-engine run --job /tmp/job.json >/job/$name.json &
     run=$!
@@ -67,6 +70,7 @@ done
 """
 
 TIMED_OUT, CANCELLED = 110, 125
+TIMEOUT_NS = 5_000_000_000
 
 
 def check(job: Path) -> None:
@@ -77,7 +81,8 @@ def check(job: Path) -> None:
         lines = (recording / "drive_events.jsonl").read_text().splitlines()
         events = [json.loads(line) for line in lines]
         kinds = [event["kind"] for event in events]
-        assert kinds.count("command_timeout") == kinds.count("command_abort") >= 1, kinds
+        # A thread whose commands went with the other's reset just then has nothing to abort any more.
+        assert kinds.count("command_timeout") >= kinds.count("command_abort") >= 1, kinds
         resets = [event for event in events if event["kind"] == "controller_reset"]
         assert resets, kinds
         rows = duckdb.sql(
@@ -86,21 +91,25 @@ def check(job: Path) -> None:
         failed = [row for row in rows if row[2] != 0]
         assert failed, "no I/O timed out"
         assert {row[2] for row in failed} <= {TIMED_OUT, CANCELLED}, {row[2] for row in failed}
-        assert any(row[2] == TIMED_OUT and row[1] >= 2_000_000_000 for row in failed), failed
-        # Each I/O is one command, and those of both threads went with a reset.
-        assert sum(reset["amount"] for reset in resets) == len(failed) >= 4, (resets, failed)
+        # Each I/O is one command. What waits at the throttle is let go of by the reset, and some of it, but
+        # not the last, in time to be answered; a drive that is mute answers none of either thread's.
+        assert sum(reset["amount"] for reset in resets) == len(failed), (resets, failed)
+        if name == "mute":
+            assert len(failed) >= 4, failed
+            assert any(row[2] == TIMED_OUT and row[1] >= TIMEOUT_NS for row in failed), failed
         good = [submit for submit, _, status in rows if status == 0]
         assert min(good) < resets[0]["start_ns"]
-        assert (max(good) > resets[-1]["end_ns"]) == (name != "stop")
-        says_so(recording, len(failed))
+        if name != "stop":
+            assert max(good) > resets[-1]["end_ns"]
+        says_so(recording, [row[1] for row in failed])
 
 
-def says_so(path: Path, lost: int) -> None:
-    """What is said of it first, and that the worst case knows of what was lost."""
+def says_so(path: Path, lost_ns: list[int]) -> None:
+    """What is said of it first, and that the worst case knows of what was lost, and how long that took."""
     with Recording.open(path) as recording:
         summary = summarize(recording)
     warnings = {each["code"]: each["message"] for each in summary["warnings"]}
     assert "did not answer" in warnings["command_timeout"], warnings
     assert "the controller was reset" in warnings["controller_reset"], warnings
-    assert summary["lost_ios"]["ios"] == lost, summary["lost_ios"]
-    assert summary["lost_ios"]["percentiles_at_least_ns"]["max"] >= 2_000_000_000, summary["lost_ios"]
+    assert summary["lost_ios"]["ios"] == len(lost_ns), summary["lost_ios"]
+    assert summary["lost_ios"]["percentiles_at_least_ns"]["max"] >= max(lost_ns), summary["lost_ios"]
