@@ -85,6 +85,8 @@ in_flight='"io_timeout_s": 10, "phases": [{"kind": "synthetic", "read_share": 0,
 for path in /dev/ng${one}n1 /dev/nvme${one}n1; do
     echo '{"version": 1, "drive": {"uri": "'$path'", "erase": "VM0"}, "output": "'/tmp$path.rec'", '"$in_flight"'}' >/tmp/stuck.json
     mkdir -p /tmp/dev
+    # What the run before has told is no progress of this one.
+    rm -f /tmp/stuck.out
     testdrive-engine run --job /tmp/stuck.json >/tmp/stuck.out &
     wait_until tells /tmp/stuck.out progress
     throttle stop${path#/dev/} 1
