@@ -6,10 +6,11 @@ use crate::event::{Event, EventKind};
 use crate::function::Function;
 use crate::queue::{Answer, Place, QueuePair};
 use crate::registers::{health, Health};
+use crate::waiting::look_until;
 use std::io;
 use std::os::fd::RawFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testdrive_nvme::NvmCommand;
 
 /// More aborts than this are not asked for: a controller that left so many commands without an answer is reset.
@@ -161,11 +162,12 @@ impl<F: Function> Queue<F> {
             Health::Good if self.controller.function().take_bus_error() => EventKind::BusError,
             Health::Good => return Ok(Vec::new()),
             Health::WantedBack => {
-                let began = Instant::now();
-                while !self.is_stale() && self.in_flight() > 0 && began.elapsed() < LEAVING_LIMIT {
-                    self.reap(&mut take)?;
-                    std::thread::sleep(Duration::from_micros(200));
-                }
+                look_until(LEAVING_LIMIT, Duration::from_micros(200), || {
+                    if !self.is_stale() {
+                        self.reap(&mut take)?;
+                    }
+                    Ok::<_, io::Error>((self.is_stale() || self.in_flight() == 0).then_some(()))
+                })?;
                 self.controller.let_go(self.in_flight() as u64, now_ns);
                 return Err(ControllerError::WantedBack);
             }
@@ -222,12 +224,10 @@ impl<F: Function> Queue<F> {
                 Err(_) => break,
             }
         }
-        let began = Instant::now();
-        self.reap(&mut take)?;
-        while aborted && !cids(&self.pair).is_empty() && began.elapsed() < ABORTED_LIMIT {
-            std::thread::sleep(Duration::from_millis(1));
+        look_until(ABORTED_LIMIT, Duration::from_millis(1), || {
             self.reap(&mut take)?;
-        }
+            Ok::<_, io::Error>((!aborted || cids(&self.pair).is_empty()).then_some(()))
+        })?;
         self.controller.note(Event { kind: EventKind::Abort, start_ns, end_ns: now_ns(), commands: asked });
         if cids(&self.pair).is_empty() {
             return Ok(Vec::new());

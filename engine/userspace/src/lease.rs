@@ -7,6 +7,7 @@
 
 use crate::note::{Before, Note};
 use crate::pci::{Bdf, PciFunction, Roots, VFIO_DRIVER};
+use crate::waiting::look_until;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -318,21 +319,19 @@ fn write_to(path: &std::path::Path, text: &str) -> io::Result<()> {
 
 /// Waits until a driver has the function; not for one that is not there any more, which is an error of the kind `NotFound`.
 fn wait_for_driver(function: &PciFunction, driver: &str) -> io::Result<()> {
-    let began = Instant::now();
-    loop {
-        let bound = function.driver();
-        if bound.as_deref() == Some(driver) {
-            return Ok(());
+    let found = look_until(BIND_LIMIT, PAUSE, || {
+        if function.driver().as_deref() == Some(driver) {
+            return Ok(Some(()));
         }
-        if !function.directory().exists() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "it is gone"));
+        match function.directory().exists() {
+            true => Ok(None),
+            false => Err(io::Error::new(io::ErrorKind::NotFound, "it is gone")),
         }
-        if began.elapsed() > BIND_LIMIT {
-            let has = bound.unwrap_or_else(|| "no driver".into());
-            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{has} has it, not {driver}")));
-        }
-        thread::sleep(PAUSE);
-    }
+    });
+    found?.ok_or_else(|| {
+        let has = function.driver().unwrap_or_else(|| "no driver".into());
+        io::Error::new(io::ErrorKind::TimedOut, format!("{has} has it, not {driver}"))
+    })
 }
 
 /// The kernel's driver starts a controller in the background: whoever comes next is to find the drive. It is no error where that

@@ -21,6 +21,7 @@ mod prp;
 mod queue;
 pub mod registers;
 pub mod vfio;
+mod waiting;
 
 pub use controller::Controller;
 pub use error::ControllerError;

@@ -148,6 +148,8 @@ impl<F: Function> Controller<F> {
     /// The answer to a command, if it is there.
     fn answer(&self, admin: &mut Admin, sent: &Sent) -> Result<Option<Answered>, ControllerError> {
         let Sent { what, ticket, began, limit } = *sent;
+        // Before the look: what came while this thread was held up is seen.
+        let is_over = began.elapsed() > limit;
         admin.collect(&self.function)?;
         if let Some(answered) = admin.answers.remove(&ticket) {
             return match answered.status {
@@ -161,7 +163,7 @@ impl<F: Function> Controller<F> {
             Health::Fatal => ControllerError::Fatal("when it was asked something"),
             Health::Gone => ControllerError::Gone,
             Health::WantedBack if !admin.is_leaving => ControllerError::WantedBack,
-            _ if began.elapsed() > limit => ControllerError::Silent { what, limit },
+            _ if is_over => ControllerError::Silent { what, limit },
             Health::WantedBack | Health::Good => return Ok(None),
         };
         admin.awaited.remove(&ticket);

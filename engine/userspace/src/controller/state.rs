@@ -11,9 +11,9 @@ use crate::registers::{
     health, Capabilities, Health, ACQ, ALL_ONES, AQA, ASQ, CC, CC_ENABLE, CC_ENTRY_SIZES, CC_SHUTDOWN_MASK,
     CC_SHUTDOWN_NORMAL, CSTS, CSTS_READY, CSTS_SHUTDOWN_COMPLETE, CSTS_SHUTDOWN_MASK,
 };
+use crate::waiting::look_until;
 use std::sync::atomic::Ordering;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a normal shutdown may take, where the drive does not say that it takes longer.
 const SHUTDOWN_LIMIT: Duration = Duration::from_secs(15);
@@ -68,23 +68,17 @@ impl<F: Function> Controller<F> {
         limit: Duration,
         fatal: Option<&'static str>,
     ) -> Result<(), ControllerError> {
-        let began = Instant::now();
-        loop {
+        let found = look_until(limit, PAUSE, || {
             let status = self.function.read32(CSTS);
             match (health(&self.function), fatal) {
-                (Health::Gone, _) => return Err(ControllerError::Gone),
-                (Health::Fatal, Some(when)) => return Err(ControllerError::Fatal(when)),
-                _ => {}
+                (Health::Gone, _) => Err(ControllerError::Gone),
+                (Health::Fatal, Some(when)) => Err(ControllerError::Fatal(when)),
+                _ => Ok(reached(status).then_some(())),
             }
-            if reached(status) {
-                return Ok(());
-            }
-            if began.elapsed() > limit {
-                return Err(ControllerError::NotReady { what, limit });
-            }
-            thread::sleep(PAUSE);
-        }
+        });
+        found?.ok_or(ControllerError::NotReady { what, limit })
     }
+
     /// Resets the controller, unless that was done since the generation that the caller knows. All I/O queues are gone then, and
     /// have to be reconnected.
     ///
