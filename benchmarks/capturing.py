@@ -16,7 +16,7 @@ from typing import Any
 from benchmarks import engine, fio, places
 from benchmarks.errors import BenchmarkError
 from benchmarks.section import Section, Table, Target
-from benchmarks.sizes import Sizes
+from benchmarks.sizes import Sizes, each
 from benchmarks.spread import Spread, alternate
 
 COST_MAX = 0.03
@@ -49,16 +49,17 @@ def measure(sizes: Sizes, scratch: Path) -> Section:
     file = places.filled_file(scratch / "capture.img", sizes.loop_bytes)
     with places.loop_device(file) as device:
         depth = _fastest_depth(device, scratch, sizes)
-        off = functools.partial(_without, device, scratch, sizes.capture_seconds, depth)
+        off = functools.partial(_without, device, scratch, sizes, depth)
         on = {
-            name: functools.partial(_with, device, scratch, sizes.capture_seconds, depth, events)
+            name: functools.partial(_with, device, scratch, sizes, depth, events)
             for name, events in CAPTURES.items()
         }
         samples = alternate({OFF: off, **on, AGAIN: off}, sizes.capture_rounds)
     places.remove(file)
     section.how.append(
-        f"fio reads 4 KiB at random places of a loop device over tmpfs, {sizes.capture_seconds:g} s each, in"
-        f" {sizes.capture_rounds} rounds of everything once, in turns forwards and backwards; at queue depth"
+        "fio reads 4 KiB at random places of a loop device over tmpfs,"
+        f" {each(sizes.capture_seconds, sizes.capture_ios)}, in {sizes.capture_rounds} rounds of everything"
+        " once, in turns forwards and backwards; at queue depth"
         f" {depth}, the fastest of {', '.join(map(str, DEPTHS))} here. Ratios are taken within a round. The"
         " capture's CPU is that of its own threads while fio ran; what the kernel does for it in the path of"
         " an I/O is in fio's CPU and in the IOPS. Each capture must have seen as many bytes as fio read, and"
@@ -69,24 +70,25 @@ def measure(sizes: Sizes, scratch: Path) -> Section:
 
 
 def _fastest_depth(device: Path, scratch: Path, sizes: Sizes) -> int:
-    rates = {
-        depth: fio.synthetic(device, scratch, seconds=sizes.capture_seconds, depth=depth).iops
-        for depth in DEPTHS
-    }
+    rates = {depth: _fio(device, scratch, sizes, depth).iops for depth in DEPTHS}
     return max(rates, key=rates.__getitem__)
 
 
-def _without(device: Path, scratch: Path, seconds: float, depth: int) -> Run:
-    run = fio.synthetic(device, scratch, seconds=seconds, depth=depth)
+def _fio(device: Path, scratch: Path, sizes: Sizes, depth: int) -> fio.Run:
+    return fio.synthetic(device, scratch, seconds=sizes.capture_seconds, ios=sizes.capture_ios, depth=depth)
+
+
+def _without(device: Path, scratch: Path, sizes: Sizes, depth: int) -> Run:
+    run = _fio(device, scratch, sizes, depth)
     return Run(run.iops, run.cpu_us_per_io)
 
 
-def _with(device: Path, scratch: Path, seconds: float, depth: int, events: str) -> Run:
+def _with(device: Path, scratch: Path, sizes: Sizes, depth: int, events: str) -> Run:
     output = scratch / "capture.rec"
     try:
         with _capturing(device, output, events) as process:
             before_s = _cpu_seconds(process.pid)
-            run = fio.synthetic(device, scratch, seconds=seconds, depth=depth)
+            run = _fio(device, scratch, sizes, depth)
             used_s = _cpu_seconds(process.pid) - before_s
             finished = _stop(process)
     finally:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks import engine, fio, places
 from benchmarks.section import Section, Table, Target
-from benchmarks.sizes import Sizes
+from benchmarks.sizes import Sizes, each
 from benchmarks.spread import Spread, alternate
 
 Run = engine.Run | fio.Run
@@ -38,9 +38,10 @@ def measure(sizes: Sizes, scratch: Path) -> Section:
         "a",
         "IOPS and CPU time for each I/O",
         [
-            f"4 KiB random reads at queue depth 32, {sizes.iops_seconds:g} s each, in {sizes.iops_rounds}"
-            " rounds of everything once, in turns forwards and backwards. Median (least..greatest); ratios"
-            " are taken within a round. CPU time is that of the whole process, from start to end.",
+            f"4 KiB random reads at queue depth 32, {each(sizes.iops_seconds, sizes.iops_ios)}, in"
+            f" {sizes.iops_rounds} rounds of everything once, in turns forwards and backwards. Median"
+            " (least..greatest); ratios are taken within a round. CPU time is that of the whole process, from"
+            " start to end.",
         ],
     )
     _measure_path("null", "null path", _null(sizes, scratch), sizes, section)
@@ -55,7 +56,7 @@ def measure(sizes: Sizes, scratch: Path) -> Section:
 
 
 def _null(sizes: Sizes, scratch: Path) -> Contenders:
-    peer = functools.partial(fio.synthetic, None, scratch, seconds=sizes.iops_seconds)
+    peer = functools.partial(fio.synthetic, None, scratch, seconds=sizes.iops_seconds, ios=sizes.iops_ios)
     return _ours("null:", sizes, scratch) | {
         NO_LOG: peer,
         LOG: functools.partial(peer, log=True),
@@ -63,7 +64,7 @@ def _null(sizes: Sizes, scratch: Path) -> Contenders:
 
 
 def _loop(sizes: Sizes, scratch: Path, device: Path) -> Contenders:
-    peer = functools.partial(fio.synthetic, device, scratch, seconds=sizes.iops_seconds)
+    peer = functools.partial(fio.synthetic, device, scratch, seconds=sizes.iops_seconds, ios=sizes.iops_ios)
     return _ours(str(device), sizes, scratch) | {
         NO_LOG: peer,
         LOG: functools.partial(peer, log=True),
@@ -76,7 +77,9 @@ def _ours(uri: str, sizes: Sizes, scratch: Path) -> Contenders:
     def run(record: bool) -> engine.Run:
         output = scratch / "a.rec"
         try:
-            return engine.synthetic(uri, output, seconds=sizes.iops_seconds, record=record)
+            return engine.synthetic(
+                uri, output, seconds=sizes.iops_seconds, ios=sizes.iops_ios, record=record
+            )
         finally:
             places.remove(output)
 

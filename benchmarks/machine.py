@@ -54,8 +54,8 @@ def look(engine: Path) -> Machine:
         cpus=len(os.sched_getaffinity(0)),
         memory_bytes=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"),
         kernel=platform.release(),
-        fio_version=child.run([FIO, "--version"], timeout_s=10).output.strip(),
-        engine_version=child.run([engine, "--version"], timeout_s=10).output.strip(),
+        fio_version=child.run([FIO, "--version"], timeout_s=120).output.strip(),
+        engine_version=child.run([engine, "--version"], timeout_s=120).output.strip(),
     )
 
 

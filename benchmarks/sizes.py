@@ -14,7 +14,9 @@ class Sizes:
 
     name: str
     iops_rounds: int
-    iops_seconds: float
+    #: For a time or, so that even a host that stands still has I/Os to divide by, for a number of I/Os.
+    iops_seconds: float | None
+    iops_ios: int | None
     loop_bytes: int
     replay_rounds: int
     replay_seconds: float
@@ -25,7 +27,9 @@ class Sizes:
     traced_ios: int
     traced_rounds: int
     capture_rounds: int
-    capture_seconds: float
+    #: As with `iops_seconds`.
+    capture_seconds: float | None
+    capture_ios: int | None
     csv_rows: int
     piped_rows: tuple[int, ...]
     modelled_rounds: int
@@ -36,10 +40,16 @@ class Sizes:
     scratch_bytes: int
 
 
+def each(seconds: float | None, ios: int | None) -> str:
+    """How long each of several runs is, for people."""
+    return f"{seconds:g} s each" if seconds is not None else f"{ios or 0:,} I/Os each"
+
+
 FULL = Sizes(
     name="full",
     iops_rounds=5,
     iops_seconds=2.0,
+    iops_ios=None,
     loop_bytes=2 * GIB,
     replay_rounds=3,
     replay_seconds=4.0,
@@ -51,6 +61,7 @@ FULL = Sizes(
     traced_rounds=3,
     capture_rounds=15,
     capture_seconds=2.0,
+    capture_ios=None,
     csv_rows=20_000_000,
     piped_rows=(10_000_000, 100_000_000),
     modelled_rounds=3,
@@ -64,6 +75,7 @@ QUICK = Sizes(
     name="quick",
     iops_rounds=3,
     iops_seconds=0.5,
+    iops_ios=None,
     loop_bytes=256 * MIB,
     replay_rounds=1,
     replay_seconds=1.0,
@@ -75,6 +87,7 @@ QUICK = Sizes(
     traced_rounds=1,
     capture_rounds=5,
     capture_seconds=0.5,
+    capture_ios=None,
     csv_rows=5_000_000,
     piped_rows=(5_000_000,),
     modelled_rounds=1,
@@ -87,7 +100,8 @@ QUICK = Sizes(
 SMALLEST = Sizes(
     name="smallest",
     iops_rounds=2,
-    iops_seconds=0.1,
+    iops_seconds=None,
+    iops_ios=10_000,
     loop_bytes=16 * MIB,
     replay_rounds=1,
     replay_seconds=0.1,
@@ -98,7 +112,8 @@ SMALLEST = Sizes(
     traced_ios=3_000,
     traced_rounds=1,
     capture_rounds=2,
-    capture_seconds=0.1,
+    capture_seconds=None,
+    capture_ios=10_000,
     csv_rows=50_000,
     piped_rows=(50_000,),
     modelled_rounds=1,

@@ -86,6 +86,14 @@ def no_images() -> Iterator[None]:
         yield
 
 
+def run_without_images(*arguments: str | Path) -> int:
+    """The command in this process, with the real engine: the exit status. Its pages get no images."""
+    from testdrive.cli import main
+
+    with no_images():
+        return main([os.fspath(each) for each in arguments])
+
+
 def needed_values(plan: Plan) -> dict[str, str]:
     """A value for each parameter that a built-in plan must be given."""
     # Any text is a path, and 1 a number; rules have a language of their own.

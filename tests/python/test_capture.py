@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from engine_stub import SetScenario, error_event, scenario  # noqa: F401 - a fixture
-from support import loop_device, missing, run_testdrive
+from support import loop_device, missing, run_testdrive, run_without_images
 
 from testdrive.cli import main
 from testdrive.engine import find_engine
@@ -126,7 +126,7 @@ class Capturing:
             missing("the engine's release build")
         command = [sys.executable, "-m", "testdrive", "capture", *map(str, arguments)]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 120
         # The instance is there a moment before its events are switched on.
         while not self._is_on():
             assert self.process.poll() is None, self.process.communicate()[1]
@@ -152,7 +152,7 @@ class Capturing:
 
     def stop(self) -> tuple[int, str, str]:
         self.process.send_signal(signal.SIGINT)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=300)
         return self.process.returncode, out, err
 
 
@@ -180,7 +180,9 @@ def test_a_capture_until_ctrl_c_can_be_inspected_and_replayed(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_lost_events_stand_in_the_report_of_the_capture_and_of_its_replay(tmp_path: Path) -> None:
+def test_lost_events_stand_in_the_report_of_the_capture_and_of_its_replay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     captures_here()
     recording, run = tmp_path / "prod.rec", tmp_path / "a.rec"
     with loop_device(tmp_path / "loop.img", 64 << 20) as device:
@@ -197,9 +199,10 @@ def test_lost_events_stand_in_the_report_of_the_capture_and_of_its_replay(tmp_pa
     done = run_testdrive("replay", recording, "--drive", "null:?size=64MiB", "-o", run)
     assert done.returncode == 0, done.stderr
     for made in (recording, run):
-        done = run_testdrive("report", made)
-        assert done.returncode == 0, done.stderr
+        assert run_without_images("report", made) == 0
         page = (made / "report.html").read_text()
         assert "kernel lost" in page
-        done = run_testdrive("inspect", made)
-        assert "kernel lost" in " ".join(done.stdout.split()), done.stdout
+        capsys.readouterr()
+        assert main(["inspect", str(made)]) == 0
+        said = capsys.readouterr().out
+        assert "kernel lost" in " ".join(said.split()), said

@@ -116,7 +116,8 @@ def test_a_replay_on_a_model_is_the_same_workload_and_repeatable(
 @pytest.mark.usefixtures("_engine")
 def test_ctrl_c_ends_a_run_with_status_5_and_a_readable_recording(tmp_path: Path, workload: Path) -> None:
     output = tmp_path / "a.rec"
-    target = f"file:{tmp_path / 'drive.img'}?size=64MiB"
+    image = tmp_path / "drive.img"
+    target = f"file:{image}?size=64MiB"
     arguments = [
         "replay",
         str(workload),
@@ -132,12 +133,19 @@ def test_ctrl_c_ends_a_run_with_status_5_and_a_readable_recording(tmp_path: Path
     command = [sys.executable, "-m", "testdrive", *arguments]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        deadline_s = time.monotonic() + 20
-        while not output.exists() and time.monotonic() < deadline_s:
-            time.sleep(0.05)
-        time.sleep(1)
+        assert run.stderr is not None
+        for line in run.stderr:
+            if "begins" in line:
+                break
+        # From then on only the replay writes it; what is in flight at the signal is waited for.
+        made_ns = image.stat().st_mtime_ns
+        deadline_s = time.monotonic() + 120
+        while image.stat().st_mtime_ns == made_ns:
+            assert run.poll() is None, run.stderr.read()
+            assert time.monotonic() < deadline_s, "nothing was written"
+            time.sleep(0.02)
         os.kill(run.pid, signal.SIGINT)
-        _, err = run.communicate(timeout=30)
+        _, err = run.communicate(timeout=300)
     finally:
         run.kill()
     assert run.returncode == 5

@@ -83,7 +83,7 @@ def replayed_by_fio(iolog: Path, target: Path | str, *options: str) -> dict[str,
         "--ioengine=psync",
     ]
     done = subprocess.run(
-        [*command, "--output-format=json", *options], capture_output=True, text=True, check=False, timeout=60
+        [*command, "--output-format=json", *options], capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "bad iolog" not in done.stderr + done.stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cutting import cut_before_its_end
 from support import loop_device
 
 from testdrive.engine import find_engine, run_job
@@ -88,29 +90,47 @@ def started_engine(request: Job) -> subprocess.Popen[str]:
         [os.fspath(find_engine()), "run"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert engine.stdin is not None
-    import json
-
     engine.stdin.write(json.dumps(request.to_json_object()))
     engine.stdin.close()
     return engine
 
 
-def cut(request: Job, number: int, *, phase: str = "second", segments: int = 1) -> None:
-    """Run the job until a phase has begun and segments of it are closed, then end the engine by a signal."""
+def cut(
+    request: Job, number: int, *, phase: str = "second", segments: int = 1, progress: bool = False
+) -> None:
+    """Run the job until a phase has begun and segments of it are closed, then end the engine by a signal.
+
+    With ``progress``, also until the engine has told of I/Os of it.
+    """
+    cut_before_its_end(request.output, lambda: attempt(request, number, phase, segments, progress), number)
+
+
+def attempt(request: Job, number: int, phase: str, segments: int, progress: bool) -> tuple[int, str]:
+    """Make the run and send the signal, which may find it complete; the exit status, and the last word."""
     engine = started_engine(request)
     assert engine.stdout is not None
-    for line in engine.stdout:
-        if '"event":"phase"' in line.replace(" ", "") and f'"{phase}"' in line:
+    last = ""
+    index = None
+    for last in engine.stdout:
+        event = json.loads(last)
+        if event["event"] == "phase" and event["name"] == phase:
+            index = event["index"]
+            if not progress:
+                break
+        if event["event"] == "progress" and event["phase"] == index and event["ios"]:
             break
-    deadline_s = time.monotonic() + 60
-    before = len(list((request.output / "ios").glob("*.parquet")))
-    while len(list((request.output / "ios").glob("*.parquet"))) < before + segments:
+    deadline_s = time.monotonic() + 120
+    before = segments_of(request)
+    while segments_of(request) < before + segments and engine.poll() is None:
         assert time.monotonic() < deadline_s, "no segment was closed"
         time.sleep(0.02)
     engine.send_signal(number)
-    for _ in engine.stdout:
-        pass
-    engine.wait(60)
+    rest = engine.stdout.readlines()
+    return engine.wait(120), (rest or [last])[-1]
+
+
+def segments_of(request: Job) -> int:
+    return len(list((request.output / "ios").glob("*.parquet")))
 
 
 def digests(recording: Path) -> dict[str, str]:
@@ -266,22 +286,14 @@ def test_the_model_of_an_interrupted_run_is_gone_with_it(tmp_path: Path) -> None
 
 def test_a_run_that_keeps_the_slowest_goes_on_too(tmp_path: Path, drive: str) -> None:
     keep: Keep = "slowest"
-    engine = started_engine(job(tmp_path, drive, ios=6000, keep=keep))
-    assert engine.stdout is not None
-    for line in engine.stdout:
-        if '"second"' in line and '"phase"' in line and "planned" in line and "started" not in line:
-            break
-    time.sleep(0.5)
-    engine.send_signal(signal.SIGINT)
-    engine.stdout.read()
-    engine.wait(60)
-    run_job(job(tmp_path, drive, ios=6000, keep=keep, resume=True))
+    cut(job(tmp_path, drive, ios=3000, keep=keep), signal.SIGINT, segments=0, progress=True)
+    run_job(job(tmp_path, drive, ios=3000, keep=keep, resume=True))
     with Recording.open(tmp_path / "a.rec") as opened:
         assert opened.manifest.status == "complete"
         entries = opened.intervals()
         entries = entries.filter((entries.quantity == 0) & (entries.phase == 3))
         counted = opened.execute(entries.aggregate(n=entries["count"].sum()))["n"][0]
-    assert counted == 6000
+    assert counted == 3000
 
 
 def test_the_command_resumes_one_drive_without_an_output(tmp_path: Path, drive: str) -> None:

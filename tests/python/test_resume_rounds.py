@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import run_testdrive
+from cutting import cut_before_its_end
+from support import run_without_images
 
 from testdrive.methods.matrix import cells_of
 from testdrive.methods.rounds import group_of
@@ -35,15 +36,20 @@ def phases_of(recording: Path) -> list[dict[str, Any]]:
 def cut_in_round(recording: Path, arguments: list[str], number: int) -> None:
     """Run the command until a phase other than the first of this round has begun, then interrupt it."""
     command = [os.fspath(Path(sys.executable).parent / "testdrive"), *arguments, "-o", os.fspath(recording)]
-    run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-    deadline_s = time.monotonic() + 120
-    while sum(each["settings"].get("round") == number for each in phases_of(recording)) < 2:
-        assert run.poll() is None, run.stderr.read() if run.stderr else ""
-        assert time.monotonic() < deadline_s, f"round {number} did not begin"
-        time.sleep(0.02)
-    run.send_signal(signal.SIGINT)
-    _, said = run.communicate(timeout=60)
-    assert run.returncode == 5, said
+
+    def attempt() -> tuple[int, str]:
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        deadline_s = time.monotonic() + 120
+        while sum(each["settings"].get("round") == number for each in phases_of(recording)) < 2:
+            if run.poll() is not None:
+                break
+            assert time.monotonic() < deadline_s, f"round {number} did not begin"
+            time.sleep(0.02)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=300)
+        return run.returncode, said
+
+    cut_before_its_end(recording, attempt, signal.SIGINT)
 
 
 @pytest.mark.slow
@@ -54,8 +60,7 @@ def test_rounds_that_were_cut_are_run_again_from_the_first_and_only_those_are_ju
     arguments = ["run", "pts-latency", "--drive", f"file:{image}", "--erase", str(image), *settings]
     cut_in_round(recording, arguments, 1)
     before = phases_of(recording)
-    resumed = run_testdrive(*arguments, "--resume", recording)
-    assert resumed.returncode == 0, resumed.stderr
+    assert run_without_images(*arguments, "--resume", recording) == 0
 
     with Recording.open(recording) as opened:
         manifest = opened.manifest
@@ -84,7 +89,7 @@ def test_rounds_that_were_cut_are_run_again_from_the_first_and_only_those_are_ju
         measured = [phase for phase in manifest.phases if phase.measured]
         assert all(phase.start_ns >= gap.resumed_ns for phase in measured)
 
-    assert run_testdrive("report", recording).returncode == 0
+    assert run_without_images("report", recording) == 0
     page = (recording / "report.html").read_text()
     tables = [path.read_text() for path in (recording / "tables").glob("*.csv")]
     assert tables
@@ -97,13 +102,14 @@ def test_rounds_that_were_cut_are_run_again_from_the_first_and_only_those_are_ju
 def test_rounds_that_were_cut_twice_before_one_was_over_have_no_result(tmp_path: Path) -> None:
     recording, image = tmp_path / "a.rec", tmp_path / "disk.img"
     image.write_bytes(bytes(64 << 20))
-    settings = ["--set", "for=100ms", "--set", "rounds-max=5", "--set", "span=1"]
+    settings = ["--set", "for=100ms", "--set", f"rounds-max={ROUNDS_MAX}", "--set", "span=1"]
     arguments = ["run", "pts-latency", "--drive", f"file:{image}", "--erase", str(image), *settings]
     cut_in_round(recording, arguments, 1)
     with Recording.open(recording) as opened:
         found = group_of(Run(subject("a", "drive", 0, opened, {})), "latency")
         assert found is not None
-        assert found.done == 1
+        # More than one if the host stood still before it sent the signal.
+        assert 1 <= found.done < ROUNDS_MAX
     # As if it had been resumed, and interrupted before anything was run again.
     content = json.loads((recording / "manifest.json").read_text())
     end_ns = max(phase["end_ns"] for phase in content["phases"])

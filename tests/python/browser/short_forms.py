@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,7 +52,9 @@ def measures_each_depth(recording: Path, name: str) -> None:
 def measures_its_seconds(recording: Path, name: str) -> None:
     """The seconds that were asked for, of the recording by its name."""
     (row,) = rows_of(recording, "stability")
-    assert (row["drive"], row["seconds"]) == ("short", "2")
+    assert row["drive"] == "short"
+    # By the host's clock, which goes on while the host stands still.
+    assert int(row["seconds"]) >= 2
 
 
 def says_what_is_too_short(recording: Path, name: str) -> None:
@@ -59,7 +62,9 @@ def says_what_is_too_short(recording: Path, name: str) -> None:
     rows = rows_of(recording, "saturation")
     assert [row["drive, data"] for row in rows] == ["short, all-zero", "short, incompressible"]
     assert {row["write amplification"] for row in rows} == {"not told by the drive"}
-    assert {row["cliff after"] for row in rows} == {"too short: 2 s, not 25"}
+    lengths = [re.fullmatch(r"too short: (\d+) s, not 25", row["cliff after"]) for row in rows]
+    # By the host's clock, which goes on while the host stands still.
+    assert all(length and int(length[1]) >= 2 for length in lengths), rows
 
 
 #: Plans whose short form is looked at more closely: they run on a loop device, the others on a file.

@@ -7,15 +7,18 @@ client of a few lines takes its place, with the same names and the same bytes on
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import socket
 import sys
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from support import missing
 
 from testdrive.errors import UsageError
 from testdrive.power import parse
@@ -97,13 +100,16 @@ def module(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[Module]:
     else:
         # It writes its log into the home directory.
         monkeypatch.setenv("HOME", str(tmp_path))
-    try:
-        made = Module()
-    except OSError as error:
-        pytest.skip(f"port {PORT} of {HOST}, at which quarchpy asks, is taken: {error}")
-    made.start()
-    yield made
-    made.close()
+    # There is one such port, and other tests of this module may run at the same time.
+    with Path(__file__).open() as own:
+        fcntl.flock(own, fcntl.LOCK_EX)
+        try:
+            made = Module()
+        except OSError as error:
+            missing(f"port {PORT} of {HOST}, at which quarchpy asks and which is taken ({error}),")
+        made.start()
+        yield made
+        made.close()
 
 
 def test_a_module_tells_the_power_of_all_its_rails(module: Module) -> None:

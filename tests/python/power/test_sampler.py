@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
@@ -18,6 +19,7 @@ from testdrive.events import PhaseBegun, Progress, Started, Warned
 from testdrive.power import Sampler, parse
 from testdrive.power.clock import KEPT_EVERY_NS, ClockWatch, Mapping, Tie
 from testdrive.power.files import FOLDER, LIVE_NAME
+from testdrive.power.hwmon import HwmonMeter
 from testdrive.recording import Recording
 
 S = 1_000_000_000
@@ -38,6 +40,21 @@ def chip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root / "hwmon" / "hwmon0" / "power1_input"
 
 
+@pytest.fixture
+def second_reading(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set once a meter is read for the second time: what the first reading showed has its time then."""
+    begun, read = threading.Event(), HwmonMeter.read
+    readings = itertools.count(1)
+
+    def noted(meter: HwmonMeter) -> dict[str, int]:
+        if next(readings) == 2:
+            begun.set()
+        return read(meter)
+
+    monkeypatch.setattr(HwmonMeter, "read", noted)
+    return begun
+
+
 def recording_of(tmp_path: Path, end_ns: int = 100 * S) -> Path:
     rows = {"submit_ns": [5], "latency_ns": [1000], "length_bytes": [4096], "opcode": [0]}
     return write_recording(tmp_path / "a.rec", rows, kind="run", phases=[phase(end_ns=end_ns)])
@@ -45,7 +62,7 @@ def recording_of(tmp_path: Path, end_ns: int = 100 * S) -> Path:
 
 def lines_until(path: Path, wanted: int) -> list[dict[str, Any]]:
     """The whole lines of the file, once there are so many."""
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + 120
     while True:
         lines = path.read_text().splitlines() if path.exists() else []
         if len(lines) >= wanted:
@@ -54,10 +71,12 @@ def lines_until(path: Path, wanted: int) -> list[dict[str, Any]]:
         time.sleep(0.01)
 
 
-def test_each_reading_is_in_the_file_while_the_run_goes_on(chip: Path, tmp_path: Path) -> None:
+def test_each_reading_is_in_the_file_while_the_run_goes_on(
+    chip: Path, second_reading: threading.Event, tmp_path: Path
+) -> None:
     path = recording_of(tmp_path)
     with Sampler(parse([FAST])) as sampler:
-        time.sleep(0.05)
+        assert second_reading.wait(120)
         assert not (path / FOLDER).exists(), "nothing is written before the recording exists"
         sampler.follow(Started(event="started", output=path))
         sampler.follow(begun(7))
@@ -82,7 +101,7 @@ def test_a_meter_that_fails_in_the_middle_is_a_warning_and_is_read_again(chip: P
         sampler.follow(begun())
         lines_until(path / FOLDER / LIVE_NAME, 6)
         chip.rename(chip.with_name("gone"))
-        deadline_s = time.monotonic() + 60
+        deadline_s = time.monotonic() + 120
         while not told:
             assert time.monotonic() < deadline_s
             time.sleep(0.01)

@@ -80,7 +80,9 @@ def test_a_search_that_is_interrupted_tells_what_was_tried(tmp_path: Path) -> No
 
 
 def test_nothing_is_a_result_before_the_search_is_over(tmp_path: Path) -> None:
-    done = run_testdrive("run", "act-rating", *SHORT, "--drive", f"file:{tmp_path}/absent", "--json")
+    done = run_testdrive(
+        "run", "act-rating", *SHORT, "--drive", f"file:{tmp_path}/absent", "-o", tmp_path / "out", "--json"
+    )
     assert done.returncode != 0
     (result,) = json.loads(done.stdout)["results"]
     assert (result["rating"], result["recording"], result["trials"]) == (None, None, [])
