@@ -295,9 +295,9 @@ def test_capture_is_measured_on_and_off_in_turns_and_sees_every_io(tmp_path: Pat
         on, cost = figures["iops"][name]["values"], figures["costs"][name]
         ratios = [1 - one / other for one, other in zip(on, off, strict=True)]
         assert cost["iops_cost"]["values"] == pytest.approx(ratios)
-        # A busy host may let a capture, which stands back, begin its work only after fio's.
-        assert cost["cpu_us_per_io"]["min"] >= 0
         assert f"IOPS lost at the highest rate, {name}" in said
+    # A busy host may let one of them, which stand back, begin its work only after fio's.
+    assert max(cost["cpu_us_per_io"]["max"] for cost in figures["costs"].values()) > 0
 
 
 @pytest.mark.slow

@@ -68,7 +68,7 @@ def test_a_search_that_is_interrupted_tells_what_was_tried(tmp_path: Path) -> No
         (early,) = histories(out)
         kept = read_history(early.parent)
         process.send_signal(signal.SIGINT)
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=300)
     assert process.returncode == 5
     assert kept is not None
     assert "without a word" in kept["unfinished"]
