@@ -64,7 +64,8 @@ validate-model: install ## hold the modelled drive to its closed forms, and draw
 
 .PHONY: vm-test
 vm-test: install ## what needs a real NVMe drive: cases in an emulated Linux guest (needs QEMU)
-	conformance=$$($(CARGO) test --no-run --locked --package testdrive-drives --test conformance 2>&1 | tee /dev/stderr \
+	$(CARGO) test --no-run --locked --package testdrive-drives --test conformance
+	conformance=$$($(CARGO) test --no-run --locked --package testdrive-drives --test conformance 2>&1 \
 		| sed -n 's/.*conformance.rs (\(.*\))$$/\1/p') && test -n "$$conformance" && \
 	$(BIN)/python tests/vm/run.py --engine $(ENGINE) --conformance "$$conformance" \
 		--directory $(or $(CARGO_TARGET_DIR),target)/vm
