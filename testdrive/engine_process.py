@@ -26,6 +26,7 @@ from testdrive.errors import (
     UsageError,
 )
 from testdrive.events import RUN_EVENTS, Event, Failed, Finished, Stopping, parse
+from testdrive.stopping import hand_on
 
 #: The engine ends at once at its second signal; a third finds it hanging and kills it. At a fourth it is left
 #: behind, since only the kernel can end it.
@@ -99,7 +100,10 @@ def converse(
     if last is None and passed_on:
         # A second signal ends the engine at once, without its last word: that was asked for, and is no crash.
         raise Interrupted(f"interrupted at once, without waiting for the drive{_kept(output)}")
-    return _judged(last, status, said, output)
+    finished = _judged(last, status, said, output)
+    if passed_on:
+        hand_on(passed_on[-1])
+    return finished
 
 
 def _listen(process: subprocess.Popen[str], said: deque[str]) -> None:

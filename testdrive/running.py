@@ -17,6 +17,7 @@ from testdrive.plans.fitting import depends_on_drive, fitted
 from testdrive.plans.judgement import metric_at
 from testdrive.power import Sampler
 from testdrive.progress import Display
+from testdrive.stopping import signals_stop
 
 #: Makes the display for a drive, of which it gets the URI without its options.
 Show = Callable[[str], Display]
@@ -102,15 +103,20 @@ def check_drives(targets: Sequence[Target]) -> None:
 
 def run_on(bound: BoundPlan, targets: Sequence[Target], options: RunOptions, show: Show) -> list[Result]:
     """Run the plan on each drive in turn. A drive that fails does not stop the next; a signal does."""
+    if len(targets) == 1:
+        return [run_one(bound, target, options, show) for target in targets]
     results = []
-    for number, target in enumerate(targets, start=1):
-        title = target.uri.partition("?")[0]
-        if len(targets) > 1:
-            title = f"{title} (drive {number} of {len(targets)})"
-        result = run_one(bound, target, options, show, title)
-        results.append(result)
-        if isinstance(result.error, Interrupted):
-            break
+    with signals_stop() as stop_if_asked:
+        for number, target in enumerate(targets, start=1):
+            title = f"{target.uri.partition('?')[0]} (drive {number} of {len(targets)})"
+            try:
+                stop_if_asked()
+                result = run_one(bound, target, options, show, title)
+            except Interrupted as error:
+                result = Result(target, error=error)
+            results.append(result)
+            if isinstance(result.error, Interrupted):
+                break
     return results
 
 

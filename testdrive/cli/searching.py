@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
-import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from testdrive.cli.consent import consents
@@ -25,6 +21,7 @@ from testdrive.search.rates import RateDrive
 from testdrive.search.ratings import RatingDrive
 from testdrive.search.speeds import SpeedDrive
 from testdrive.search.trials import Drive
+from testdrive.stopping import signals_stop
 
 PAGE_NAME = "index.html"
 #: By what a plan names in its ``search``.
@@ -59,7 +56,8 @@ def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: 
         try:
             if told := drive.foretold():
                 note(f"{drive.name}: {told}")
-            with _signals_stop():
+            with signals_stop() as stop_if_asked:
+                drive.stop_if_asked = stop_if_asked
                 drive.search()
         except TestdriveError as failure:
             error = error or failure
@@ -76,26 +74,6 @@ def carry_out(plan: Plan, given: Mapping[str, Any], request: Request, *, short: 
     if error is not None:
         return error.exit_status
     return VERDICT_FAIL_STATUS if any(drive.fails(each) for drive, each in found) else 0
-
-
-@contextlib.contextmanager
-def _signals_stop() -> Iterator[None]:
-    """While this lasts, let signals end a search in good order where no trial runs; a run has its own way."""
-
-    def stop(number: int, _: FrameType | None) -> None:
-        raise Interrupted(f"interrupted by {signal.Signals(number).name}")
-
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {
-        number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _targets(plan: Plan, request: Request) -> list[Target]:

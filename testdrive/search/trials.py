@@ -66,6 +66,8 @@ class Drive(ABC):
         #: Trials that are over, and what is being done since.
         self.tried: list[Trial] = []
         self.doing = "preparing"
+        #: Raises `Interrupted` where somebody wants the search to stop; called before each run.
+        self.stop_if_asked: Callable[[], None] = lambda: None
         #: The search, once it is over or was stopped.
         self.found: Found | None = None
         self._kept: Path | None = None
@@ -163,6 +165,7 @@ class Drive(ABC):
         only = dataclasses.replace(whole, phases=phases, rules=[])
         options = dataclasses.replace(self.options, save_state=save_state)
         target = dataclasses.replace(self.target, recording=self.folder / name)
+        self.stop_if_asked()
         result = run_one(only, target, options, self.show, f"{self.name} (preparing)")
         if result.error is not None:
             raise result.error
@@ -240,6 +243,7 @@ class Drive(ABC):
         return trial
 
     def _run(self, bound: BoundPlan, target: Target, title: str) -> Result:
+        self.stop_if_asked()
         # In virtual time a trial's end costs little, and where it was ended would hang on this host's speed.
         modelled = self.target.uri.startswith("sim:")
         watch = None if modelled else self.watch(bound, target.recording)

@@ -26,7 +26,8 @@ ALLOWED: dict[str, str] = {
     "job": "",
     "events": "",
     "engine_binary": "errors",
-    "engine_process": "engine_binary errors events",
+    "stopping": "errors",
+    "engine_process": "engine_binary errors events stopping",
     "engine": "engine_binary engine_process errors events job manifest",
     # What was recorded.
     "regular_files": "",
@@ -50,7 +51,7 @@ ALLOWED: dict[str, str] = {
     # What is run.
     "plans": "act errors headroom job manifest qos quantities",
     "progress": "events report.units",
-    "running": "engine errors events job metrics plans power progress recording",
+    "running": "engine errors events job metrics plans power progress recording stopping",
     "search": "act drive_names errors events headroom job manifest metrics plans progress qos recording"
     " report.units running"
     " search.bisection search.history",
