@@ -26,7 +26,7 @@ from testdrive.errors import (
     UsageError,
 )
 from testdrive.events import RUN_EVENTS, Event, Failed, Finished, Stopping, parse
-from testdrive.stopping import hand_on
+from testdrive.stopping import hand_on, handled_by
 
 #: The engine ends at once at its second signal; a third finds it hanging and kills it. At a fourth it is left
 #: behind, since only the kernel can end it.
@@ -211,13 +211,8 @@ def _signals_passed_to(process: subprocess.Popen[str]) -> Iterator[list[int]]:
         else:
             process.send_signal(signal.SIGTERM if number == signal.SIGHUP else number)
 
-    handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, pass_on) for number in handled}
-    try:
+    with handled_by(pass_on):
         yield received
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _judged(last: Finished | Failed | None, status: int | None, said: Iterable[str], output: str) -> Finished:

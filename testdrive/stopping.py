@@ -14,7 +14,21 @@ from types import FrameType
 
 from testdrive.errors import Interrupted
 
+Handler = Callable[[int, FrameType | None], None]
+
+#: Those that would end us.
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def handled_by(handler: Handler) -> Iterator[None]:
+    """While this lasts, let a function have the signals that would end us; in the main thread alone."""
+    before = {number: signal.signal(number, handler) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, earlier in before.items():
+            signal.signal(number, earlier)
 
 
 @contextlib.contextmanager
@@ -37,12 +51,8 @@ def signals_stop() -> Iterator[Callable[[], None]]:
     if threading.current_thread() is not threading.main_thread():
         yield stop_if_asked
         return
-    before = {number: signal.signal(number, stop) for number in _SIGNALS}
-    try:
+    with handled_by(stop):
         yield stop_if_asked
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def hand_on(number: int) -> None:

@@ -15,6 +15,8 @@ from testdrive import engine, engine_process, running
 from testdrive.cli import main, searching
 from testdrive.errors import Interrupted
 from testdrive.job import DriveRequest, Job, ReplayPhase
+from testdrive.plans import BoundPlan
+from testdrive.running import Result
 from testdrive.stopping import signals_stop
 
 __all__ = ["scenario"]
@@ -74,8 +76,8 @@ def test_the_next_drive_is_not_begun_though_a_library_swallowed_the_signal(
 ) -> None:
     read = running._read
 
-    def read_and_swallow(*arguments: object) -> None:
-        read(*arguments)  # type: ignore[arg-type]
+    def read_and_swallow(bound: BoundPlan, result: Result) -> None:
+        read(bound, result)
         swallowed()
 
     monkeypatch.setattr(running, "_read", read_and_swallow)

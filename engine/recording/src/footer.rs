@@ -18,8 +18,8 @@ const NO_DIGITS: &[u8; 8] = b"00000000";
 /// What ends a Parquet file: the length of the footer, and four letters.
 const TAIL_BYTES: usize = 8;
 const MAGIC: &[u8; 4] = b"PAR1";
-/// What stands between the checksum and the name of who wrote the file: the end of the pair and of the list, the next field's type, and
-/// the length of its value.
+/// What stands between the checksum and the name of who wrote the file: the end of the pair and of the list, and the next field's type.
+/// The name's length follows, in one byte.
 const BEFORE_WRITER: [u8; 2] = [0, 0x18];
 /// What stands between a key and its value: a field's type and the value's length, in Thrift's compact protocol.
 const BETWEEN: [u8; 2] = [0x18, NO_DIGITS.len() as u8];
